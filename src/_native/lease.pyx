@@ -73,7 +73,7 @@ def leased(QueueCore core not None, const uint64_t[::1] keys not None, uint64_t 
     return found[:count], numbered[:count]
 
 
-def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner) -> int:
+def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t owner, uint32_t caller=0) -> int:
     """Removes, with the current unit, those of the messages that `owner` has locked. Returns how many it removed.
 
     Messages that were purged or deleted meanwhile do not count. Messages whose packets are needed for side effects and cannot be read stay
@@ -92,7 +92,11 @@ def settle(QueueCore core not None, const uint64_t[::1] keys not None, uint32_t 
             if packet is None:
                 continue
             core.positions.set_body(slot, packet)
-        core._take_out(slot, EVENT_RECEIVED)
+        core.ledger.caller = caller
+        try:
+            core._take_out(slot, EVENT_RECEIVED)
+        finally:
+            core.ledger.caller = 0
         received += 1
     core.ledger.removals.watch()
     return received

@@ -97,7 +97,7 @@ cdef int _relocate(QueueCore source, Slot* original, QueueCore target, uint32_t 
     arm(target, slot)
     if not recoverable:
         if ledger.feed:
-            ledger.event(EVENT_MOVED, target.ordinal, False, original, True, REASON_NONE, source.ordinal)
+            ledger.event(EVENT_MOVED, target.ordinal, False, original, True, REASON_NONE, source.ordinal, ledger.caller)
         source._drop(original)
         note_out_of_order(target, slot)
         target._available(slot)
@@ -127,7 +127,7 @@ cdef int _relocate(QueueCore source, Slot* original, QueueCore target, uint32_t 
     ledger.writer.delete_position(source.ordinal, key)
     ledger.writer.put_position(target.ordinal, key, &record.position)
     if ledger.feed:
-        ledger.event(EVENT_MOVED, target.ordinal, False, original, False, REASON_NONE, source.ordinal)
+        ledger.event(EVENT_MOVED, target.ordinal, False, original, False, REASON_NONE, source.ordinal, ledger.caller)
     ledger.writer.notify(relocation, key)
     ledger.writer.notify(target, key)
     if sink is not None:
@@ -144,22 +144,25 @@ cdef int expect(QueueCore core, int more) except -1:
     return 0
 
 
-def move(QueueCore source not None, uint64_t key, QueueCore target not None, sink=None) -> bool:
+def move(QueueCore source not None, uint64_t key, QueueCore target not None, sink=None, uint32_t caller=0) -> bool:
     """Moves an available message between a queue and a subqueue, or between two subqueues (DM-142, DU-11). Returns False if it is not
     available, or if the target queue was deleted.
 
     `sink(status)` is called when the move is durable or has failed; for an express message, before this returns. If the commit fails, the
-    message returns to its old place.
+    message returns to its old place. `caller` is the number of the program for the feed.
     """
     cdef Slot* slot = source.positions.find(key)
     if slot == NULL or slot.state != STATE_AVAILABLE or target.gone:
         return False
     source.ledger.writer.begin_unit()
+    source.ledger.caller = caller
     try:
         _relocate(source, slot, target, OWNER_STORE, sink)
     except BaseException:
+        source.ledger.caller = 0
         source.ledger.writer.roll_back()
         raise
+    source.ledger.caller = 0
     source.ledger.writer.keep_unit()
     return True
 

@@ -252,9 +252,9 @@ cdef int _refused(QueueCore core, uint64_t size) noexcept:
     return MACHINE_QUOTA
 
 
-def withdraw(QueueCore core not None, list keys not None, int event) -> int:
-    """Removes those of the messages `keys` that are available, with the current unit; `event` is the kind of their feed events. Returns how
-    many it removed.
+def withdraw(QueueCore core not None, list keys not None, int event, uint32_t caller=0) -> int:
+    """Removes those of the messages `keys` that are available, with the current unit; `event` is the kind of their feed events,
+    `caller` the number of the operator in the feed. Returns how many it removed.
 
     If the unit fails, recoverable messages return to their places.
     """
@@ -266,23 +266,27 @@ def withdraw(QueueCore core not None, list keys not None, int event) -> int:
     assert in_unit(core.ledger.writer), "call inside a unit"
     withdrawal._core = core
     withdrawal._keys = []
-    for key in keys:
-        slot = core.positions.find(key)
-        if slot == NULL or slot.state != STATE_AVAILABLE:
-            continue
-        taken += 1
-        if not slot.flags & FLAG_RECOVERABLE:
-            core._take_out(slot, event)
-            continue
-        log_changed(core, slot)
-        core.positions.set_state(slot, STATE_LOCKED)
-        slot.owner = OWNER_STORE
-        slot.flags |= FLAG_REMOVING
-        ledger.writer.delete_position(core.ordinal, slot.key)
-        ledger.writer.delete_content(slot.content_id, slot.size)
-        if ledger.feed:
-            core._tell(event, slot, False)
-        withdrawal._keys.append(key)
+    ledger.caller = caller
+    try:
+        for key in keys:
+            slot = core.positions.find(key)
+            if slot == NULL or slot.state != STATE_AVAILABLE:
+                continue
+            taken += 1
+            if not slot.flags & FLAG_RECOVERABLE:
+                core._take_out(slot, event)
+                continue
+            log_changed(core, slot)
+            core.positions.set_state(slot, STATE_LOCKED)
+            slot.owner = OWNER_STORE
+            slot.flags |= FLAG_REMOVING
+            ledger.writer.delete_position(core.ordinal, slot.key)
+            ledger.writer.delete_content(slot.content_id, slot.size)
+            if ledger.feed:
+                core._tell(event, slot, False)
+            withdrawal._keys.append(key)
+    finally:
+        ledger.caller = 0
     if withdrawal._keys:
         ledger.writer.notify(withdrawal, 0)
     return taken

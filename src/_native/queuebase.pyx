@@ -12,6 +12,8 @@ from msmq_fast._native.ledgerbase cimport (
     COUNT_LIMIT,
     EVENT_ABORTED_RETURN,
     EVENT_ARRIVED,
+    EVENT_MOVED,
+    EVENT_REMOVED,
     EVENT_SENT,
     OWNER_FINAL,
     REASON_NONE,
@@ -289,7 +291,12 @@ cdef class QueueBase(CommitListener):
         return undo_in_queue(self, token, <const QueueUndo*>data, kept)
 
     cdef int _tell(self, int kind, const Slot* slot, bint lazy, int reason=REASON_NONE) except -1:
-        return self.ledger.event(kind, self.ordinal, self.outgoing, slot, lazy, reason)
+        cdef uint32_t caller = self.ledger.caller
+        if kind == EVENT_MOVED:     # its `sequence_id` is the origin
+            return self.ledger.event(kind, self.ordinal, self.outgoing, slot, lazy, reason, 0, caller)
+        if kind != EVENT_RECEIVED and kind != EVENT_REMOVED:
+            caller = 0
+        return self.ledger.event(kind, self.ordinal, self.outgoing, slot, lazy, reason, caller)
 
     cdef int _came(self, const Slot* slot, const UserMessage* m, const char* packet, const NumberedPosition* record) except -1:
         cdef uint64_t identifier = 0

@@ -16,7 +16,7 @@ cdef class QueueReading(QueueRemoval):
     cdef size_t _transferred(self, const uint64_t[::1] keys, uint32_t owner) except? 0
     cdef bint _release(self, uint64_t key, uint32_t owner) except -1
     cdef int _expire_later(self, uint64_t key) except -1
-    cdef int _receive_one(self, Slot* slot, Received received, sink, wanted) except -1
+    cdef int _receive_one(self, Slot* slot, Received received, sink, wanted, uint32_t caller) except -1
     cdef int _read_ahead(self) except -1
     cdef int _fetched(self, uint64_t key, object body, int status) except -1
     cdef int _requeue(self, Received received, bint received_is_in_feed) except -1

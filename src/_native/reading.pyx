@@ -84,7 +84,7 @@ cdef class BodyRead(ReadListener):
 cdef class QueueReading(QueueRemoval):
     """The reading part of a queue: locks messages, removes them for readers, and puts them back."""
 
-    def acked(self, const uint64_t[::1] keys not None, uint32_t owner, sink=None) -> int:
+    def acked(self, const uint64_t[::1] keys not None, uint32_t owner, sink=None, uint32_t caller=0) -> int:
         """Removes messages that `owner` has locked and that were acknowledged, by the next queue manager or by the application.
 
         Skips messages that `owner` has not locked. `sink(status)` is called when the removal is durable. Returns how many were removed. If
@@ -94,6 +94,7 @@ cdef class QueueReading(QueueRemoval):
         cdef size_t removed = 0
         cdef Writer writer = self.ledger.writer
         writer.begin_unit()
+        self.ledger.caller = caller
         try:
             if keys.shape[0] and self.sequence is not None and self.sequence.held():
                 removed = self._transferred(keys, owner)
@@ -102,9 +103,11 @@ cdef class QueueReading(QueueRemoval):
             if sink is not None:
                 writer.notify(Callback(sink), 0)
         except BaseException:
+            self.ledger.caller = 0
             writer.roll_back()
             self.release(keys, owner)
             raise
+        self.ledger.caller = 0
         writer.keep_unit()
         return removed
 
@@ -213,14 +216,16 @@ cdef class QueueReading(QueueRemoval):
             self._read_ahead()
         return result
 
-    def receive_bulk(self, uint32_t max_count, uint64_t max_bytes, sink, bint pending=False, bint ordered=False, wanted=None) -> int:
+    def receive_bulk(self, uint32_t max_count, uint64_t max_bytes, sink, bint pending=False, bint ordered=False, wanted=None,
+                     uint32_t caller=0) -> int:
         """Receives messages from the front: removes them, and calls `sink(list of Received, status)` when that is durable (DU-03).
 
         If none of the messages is recoverable, the sink is called before this returns; with `ordered`, it is called only after the
         deliveries that are still in progress. With `pending`, also receives messages that are not durable yet; use this just before the
         batch is submitted. Stops before a packet that is not in memory, as `take` does. Returns the number of messages received. If the
         store fails, the status is not 0 and the messages return to their old places. `wanted()` is called when the removal is durable. If
-        it returns False, the reader no longer exists: the messages are put back as by `requeue`, and the sink gets no messages.
+        it returns False, the reader no longer exists: the messages are put back as by `requeue`, and the sink gets no messages. `caller` is
+        the number of the reader for the feed.
         """
         cdef Slot* slot = NULL
         cdef Delivery delivery
@@ -231,6 +236,7 @@ cdef class QueueReading(QueueRemoval):
         cdef uint32_t count = 0
         cdef bint stored = False, early = False
         ledger.writer.begin_unit()
+        ledger.caller = caller
         try:
             while count < max_count:
                 slot = self.positions.first_takeable(pending)
@@ -277,14 +283,16 @@ cdef class QueueReading(QueueRemoval):
                 delivery._wanted = wanted
                 ledger.writer.notify(delivery, 0)
         except BaseException:
+            ledger.caller = 0
             ledger.writer.roll_back()
             raise
+        ledger.caller = 0
         ledger.writer.keep_unit()
         if count and not (stored or ordered):
             sink(result, STATUS_OK)
         return count
 
-    def receive_key(self, uint64_t key, sink, wanted=None) -> bool:
+    def receive_key(self, uint64_t key, sink, wanted=None, uint32_t caller=0) -> bool:
         """Receives one available message by its key, as receive_bulk does. Returns False if it is not available.
 
         If its packet is not in memory, the message is locked while the packet is read.
@@ -296,7 +304,7 @@ cdef class QueueReading(QueueRemoval):
             return False
         received = self._received(slot)
         if slot.body != NULL:
-            self._receive_one(slot, received, sink, wanted)
+            self._receive_one(slot, received, sink, wanted, caller)
             return True
         self.positions.set_state(slot, STATE_LOCKED)
         slot.owner = OWNER_STORE
@@ -315,20 +323,25 @@ cdef class QueueReading(QueueRemoval):
                 self._report_damage(key, status)
                 sink([], status)
             else:
-                self._receive_one(found, message, sink, wanted)
+                self._receive_one(found, message, sink, wanted, caller)
 
         read._sink = fetched
         self.ledger.reader.fetch(slot.content_id, slot.size, read, key)
         return True
 
-    cdef int _receive_one(self, Slot* slot, Received received, sink, wanted) except -1:
+    cdef int _receive_one(self, Slot* slot, Received received, sink, wanted, uint32_t caller) except -1:
         cdef Delivery delivery
         cdef LedgerBase ledger = self.ledger
         if not slot.flags & FLAG_RECOVERABLE:
-            self._erase(slot, EVENT_RECEIVED)
+            ledger.caller = caller
+            try:
+                self._erase(slot, EVENT_RECEIVED)
+            finally:
+                ledger.caller = 0
             sink([received], STATUS_OK)
             return 0
         ledger.writer.begin_unit()
+        ledger.caller = caller
         try:
             log_changed(self, slot)
             if slot.state == STATE_AVAILABLE:
@@ -343,11 +356,13 @@ cdef class QueueReading(QueueRemoval):
             delivery._wanted = wanted
             ledger.writer.notify(delivery, 0)
         except BaseException:
+            ledger.caller = 0
             ledger.writer.roll_back()
             slot = self.positions.find(received.lookup_id)
             if slot != NULL and slot.state == STATE_LOCKED and slot.owner == OWNER_STORE:
                 self._back(slot)    # its packet had to be read first
             raise
+        ledger.caller = 0
         ledger.writer.keep_unit()
         return 0
 

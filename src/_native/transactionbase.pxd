@@ -67,6 +67,7 @@ cdef class TransactionBase(CommitListener):
     """The list of operations of a transaction. Transaction (transaction.pxd) completes it."""
     cdef readonly Ledger ledger
     cdef readonly uint32_t owner        # under which it locks messages
+    cdef public uint32_t caller         # number of its program in the feed, see LedgerBase.caller
     cdef readonly uint32_t number       # 20 bits, in the TransactionHeader of what it sends
     cdef readonly bytes identifier      # 16 bytes
     cdef readonly uint64_t enqueued, dequeued, moved

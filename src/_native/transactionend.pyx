@@ -221,6 +221,7 @@ cdef int commit_part(TransactionBase tx, size_t end) except -1:
     cdef uint64_t first = tx._next
     cdef bint stored = tx._stored
     writer.begin_unit()
+    tx.ledger.caller = tx.caller
     try:
         if index == 0 and not tx.prepared:
             mark_last(tx, True)
@@ -257,10 +258,12 @@ cdef int commit_part(TransactionBase tx, size_t end) except -1:
             if stored:
                 writer.notify(tx, TOKEN_END)
     except BaseException:
+        tx.ledger.caller = 0
         writer.roll_back()
         undo_operations(tx, tx._done, index)
         tx._next = first
         raise
+    tx.ledger.caller = 0
     writer.keep_unit()
     tx._done = end
     tx._stored = stored
@@ -376,7 +379,11 @@ cdef int finish(TransactionBase tx, int status) except -1:
         if slot != NULL and slot.owner == tx.owner and status != STATUS_OK and tx.prepared:
             slot.flags &= ~FLAG_REMOVING
         else:
-            core.drop_locked(operation.key, status)
+            tx.ledger.caller = tx.caller
+            try:
+                core.drop_locked(operation.key, status)
+            finally:
+                tx.ledger.caller = 0
     tx._broke_off = False
     if status != STATUS_OK and tx.prepared:
         return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -71,7 +71,70 @@ def test_a_message_that_left_no_copy_is_in_no_queue(server: Server) -> None:
     assert places(trace(server, message_id)) == []
     shown = server.run("trace", message_id).stdout.decode().splitlines()
     assert shown[0].split() == ["EVENT_TIME", "EVENT", "QUEUE", "DETAIL"]
-    assert shown[-1] == r"received: a program received it from ALPHA\private$\plain"
+    assert shown[-1].startswith(r"received: a program received it from ALPHA\private$\plain, by ")
+    assert shown[-1].endswith(", program msmq-fast receive, on this computer")
+
+
+def received_by(server: Server, message_id: str, event: str) -> tuple[str, str]:
+    """(program, address) of the latest event of this kind."""
+    found = [one for one in trace(server, message_id)["events"] if one["event"] == event]
+    assert found[-1]["user"]
+    return found[-1]["program"], found[-1]["address"]
+
+
+def test_the_trace_names_the_program_that_received_the_message(server: Server) -> None:
+    server.ok("queue", "create", "named", "--transactional")
+    server.ok("queue", "create", "plainly")
+
+    def took(how: Callable[[sync.Connection, sync.Queue], object], queue: str = "plainly") -> str:
+        flags = ["--transaction"] if queue == "named" else ["--recoverable"]
+        message_id = sent(server, queue, *flags)
+        with sync.connect(server.endpoint, client="reader 7") as connection, connection.open(queue) as opened:
+            how(connection, opened)
+        return message_id
+
+    def in_transaction(connection: sync.Connection, queue: sync.Queue) -> None:
+        with connection.transaction() as transaction:
+            queue.receive(5, transaction=transaction)
+
+    def by_subscription(_: sync.Connection, queue: sync.Queue) -> None:
+        with queue.subscribe(credit=1) as messages:
+            messages.acknowledge(next(iter(messages)))
+
+    def by_stream(_: sync.Connection, queue: sync.Queue) -> None:
+        with queue.subscribe(credit=1, acknowledge=False) as messages:
+            next(iter(messages))
+
+    def by_lookup(_: sync.Connection, queue: sync.Queue) -> None:
+        queue.lookup(queue.peek(5).lookup_id, receive=True)
+
+    for message_id in (
+        took(lambda _, queue: queue.receive(5)),
+        took(by_subscription),
+        took(by_stream),
+        took(by_lookup),
+        took(in_transaction, "named"),
+    ):
+        assert received_by(server, message_id, "received") == ("reader 7", "local")
+
+
+def test_the_reader_is_known_after_a_restart(server: Server) -> None:
+    server.ok("queue", "create", "kept")
+    message_id = sent(server, "kept", "--recoverable")
+    with sync.connect(server.endpoint, client="x" * 100) as connection, connection.open("kept") as queue:
+        queue.receive(5)
+    server.kill()
+    server.start()
+    assert received_by(server, message_id, "received") == ("x" * 64, "local")
+
+
+def test_the_trace_names_the_operator_that_moved_the_message(server: Server) -> None:
+    server.ok("queue", "create", "from-here")
+    server.ok("queue", "create", "to-there")
+    message_id = sent(server, "from-here", "--recoverable")
+    server.ok("queue", "move", "from-here", "to-there")
+    assert received_by(server, message_id, "moved") == ("msmq-fast queue move", "local")
+    assert ", program msmq-fast queue move, on this computer" in trace(server, message_id)["verdict"]["text"]
 
 
 def test_a_message_for_another_computer_waits_in_its_outgoing_queue(server: Server) -> None:

@@ -6,7 +6,7 @@ import pytest
 
 from msmq_fast.protocol.classes import MessageClass, is_negative
 from msmq_fast.protocol.resources import MessageEvent
-from msmq_fast.protocol.verdicts import verdict_of
+from msmq_fast.protocol.verdicts import actor_of, verdict_of
 
 QUEUE = r"BETA\private$\orders"
 PLACE = {"queue": QUEUE, "queue_kind": "queue", "lookup_id": 1, "state": "", "stalled": ""}
@@ -36,3 +36,13 @@ def test_a_copy_in_a_journal_does_not_hide_that_it_was_received() -> None:
         verdict_of([event("arrived"), event("received"), event("journaled")], [journal]).cause == "received"
     )
     assert verdict_of([], [journal]).cause == "journaled"
+
+
+def test_the_program_that_received_or_removed_a_message_is_named() -> None:
+    by = {"user": "anna", "program": "biller", "address": "10.0.0.9"}
+    for kind in ("received", "removed", "moved"):
+        done = MessageEvent(event=kind, queue=QUEUE, **by)
+        assert verdict_of([done], []).text.endswith(", by anna, program biller, at 10.0.0.9")
+    assert actor_of(MessageEvent(event="received", user="anna", address="local")) == "anna, on this computer"
+    assert actor_of(MessageEvent(event="received")) == ""
+    assert verdict_of([event("received")], []).text == f"a program received it from {QUEUE}"

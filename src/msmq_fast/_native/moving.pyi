@@ -6,7 +6,11 @@ from collections.abc import Callable
 from msmq_fast._native.queue import QueueCore
 
 def move(
-    source: QueueCore, key: int, target: QueueCore, sink: Callable[[int], None] | None = None
+    source: QueueCore,
+    key: int,
+    target: QueueCore,
+    sink: Callable[[int], None] | None = None,
+    caller: int = 0,
 ) -> bool: ...
 def lock_for_move(source: QueueCore, key: int, owner: int, target: QueueCore) -> bool: ...
 def keep_counts(core: QueueCore, keys: array[int]) -> None: ...

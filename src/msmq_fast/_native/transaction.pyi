@@ -10,6 +10,7 @@ LIMIT_BYTES: int
 class Transaction(CommitListener):
     ledger: Ledger
     owner: int
+    caller: int
     number: int
     identifier: bytes
     enqueued: int

@@ -29,6 +29,8 @@ from msmq_fast.security.users import UsersFileError
 
 log = logging.getLogger("msmq_fast.app")
 
+_NAME_LENGTH = 64  # characters of the name of a client
+
 
 def _ignore() -> None:
     """Do nothing: the `wake` of an engine whose transport is closed."""
@@ -271,7 +273,7 @@ class AppEngine:
                 return
         service, limits = self.service, self.service.limits
         try:
-            self._session = Session(self, self.identity, self._address)
+            self._session = Session(self, self.identity, self._address, _program(hello))
         except UsersFileError as error:
             self.break_off(request_id, AccessDenied(str(error)))
             return
@@ -293,3 +295,11 @@ class AppEngine:
                 "max_transactions": limits.max_transactions,
             },
         )
+
+
+def _program(hello: dict[str, Any]) -> str:
+    """Return the name that a client gave itself in its hello, at most _NAME_LENGTH characters; "" without
+    one.
+    """
+    name = hello.get("client")
+    return name[:_NAME_LENGTH] if isinstance(name, str) else ""

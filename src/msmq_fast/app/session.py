@@ -99,9 +99,11 @@ class Handle:
 class Session:
     """The state of one connection after its hello. The request handlers read and change it."""
 
-    def __init__(self, connection: Connection, identity: Identity, address: str = "") -> None:
-        """`address` is the network address of the peer, "" for a Unix socket. Raises UsersFileError if the
-        identity is in a group that does not exist.
+    def __init__(
+        self, connection: Connection, identity: Identity, address: str = "", program: str = ""
+    ) -> None:
+        """`address` is the network address of the peer, "" for a Unix socket; `program` is the name that the
+        client gave itself. Raises UsersFileError if the identity is in a group that does not exist.
         """
         self.connection = connection
         self.service = connection.service
@@ -112,7 +114,7 @@ class Session:
             token = principals.of_unix(identity.uid, identity.name)
         else:
             token = principals.of_name(identity.name, identity.groups)
-        self.token = replace(token, address=address or "local")
+        self.token = replace(token, address=address or "local", program=program)
         self.handles: dict[int, Handle] = {}
         self._last_handle = 0
         self.opening = 0  # queues of other computers

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Final
 
 from aiohttp import web
@@ -57,7 +58,8 @@ def routes(context: Context, leases: Leases, seconds: float) -> list[web.RouteDe
     async def ack(request: web.Request) -> web.Response:
         subscription, queue, upto = settling(await body_fields(request), request)
         with lease_refusals():
-            settled = await context.settled(leases.ack(subscription, queue, upto))
+            reader = replace(caller(request), program=f"bulk subscription {subscription}")
+            settled = await context.settled(leases.ack(subscription, queue, upto, reader))
         return answer(settled._asdict())
 
     async def release(request: web.Request) -> web.Response:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import ssl
+import sys
 from collections.abc import Callable
 from itertools import count
+from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol
 from uuid import UUID
 
 from msmq_fast.client.channel import Channel, Reconnect
@@ -21,6 +23,8 @@ from msmq_fast.protocol.frames import PROTOCOL_VERSION, Access, Frame, Share
 
 if TYPE_CHECKING:
     from msmq_fast.client.admin import Admin
+
+_NAME_LENGTH: Final = 64  # characters: as many as the server keeps
 
 
 class Connection:
@@ -126,7 +130,8 @@ def connect(
 
     `endpoint` is the path of a Unix socket, `unix:/path`, `tcp://host:port` or `tls://host:port`; None: the
     value of the variable MSMQ_FAST_ENDPOINT. `timeout` is in seconds and limits connecting and the hello
-    together. Raises ValueError for an invalid endpoint, ConnectionLost, AccessDenied for a wrong token.
+    together. `client` is the name of the program in traces; default: the name of its script. Raises
+    ValueError for an invalid endpoint, ConnectionLost, AccessDenied for a wrong token.
 
     With `reconnect`, the client connects again when the connection is lost, with the pauses of `Reconnect`.
     Queues, senders and subscriptions continue; new calls wait for the new connection, and pending calls that
@@ -154,11 +159,16 @@ def connect(
     return Opening(made())
 
 
+def _program() -> str:
+    """Return the name of the running script, or "" in an interactive interpreter."""
+    return Path(sys.argv[0]).name[:_NAME_LENGTH] if sys.argv else ""
+
+
 async def _dial(
     target: Endpoint, token: str | None, tls: ssl.SSLContext | None, client: str, ended: Callable[[], None]
 ) -> tuple[Link, dict[str, Any]]:
     link = await open_link(target, tls, ended)
-    hello: dict[str, Any] = {"version": PROTOCOL_VERSION, "client": client}
+    hello: dict[str, Any] = {"version": PROTOCOL_VERSION, "client": client or _program()}
     if token is not None:
         hello["token"] = token
     try:

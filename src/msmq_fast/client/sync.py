@@ -109,7 +109,8 @@ def connect(
 
     `endpoint` is the path of a Unix socket, `unix:/path`, `tcp://host:port` or `tls://host:port`; None: the
     value of the variable MSMQ_FAST_ENDPOINT. `timeout` is in seconds and limits connecting and the hello
-    together. Raises ValueError for an invalid endpoint, ConnectionLost, AccessDenied for a wrong token.
+    together. `client` is the name of the program in traces; default: the name of its script. Raises
+    ValueError for an invalid endpoint, ConnectionLost, AccessDenied for a wrong token.
 
     With `reconnect`, the client connects again when the connection is lost, with the pauses of `Reconnect`.
     Queues, senders and subscriptions continue; new calls wait for the new connection, and pending calls that

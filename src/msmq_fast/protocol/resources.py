@@ -321,7 +321,7 @@ class SessionPage(Resource):
 @dataclass(frozen=True, slots=True)
 class MessageEvent(Resource):
     """An event in the life of a message, from the event feed. The fields have the names of the event columns
-    of the bulk API.
+    of the bulk API, which does not have the last three.
     """
 
     feed_seq: int = 0
@@ -344,6 +344,12 @@ class MessageEvent(Resource):
     """The protocol by which the message came or, in an outgoing queue, leaves: `local`, `mqqb`, `mqqp` or
     `srmp`.
     """
+    user: str = ""
+    """The account whose program received, removed or moved the message; empty if that is not recorded."""
+    address: str = ""
+    """The network address of this program, `local` for a Unix socket."""
+    program: str = ""
+    """The name that this program gave itself: text of the client, which the server does not check."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from typing import Any, Final
 from msmq_fast.protocol.classes import MessageClass, is_negative, name_of
 from msmq_fast.protocol.resources import MessageEvent, Resource
 
-__all__ = ["Verdict", "only_taken", "verdict_of"]
+__all__ = ["Verdict", "actor_of", "only_taken", "verdict_of"]
 
 _SENDER: Final = "trace it at the receiver, or look at the receiver's log"
 _CAUSES: Final[dict[int, tuple[str, str, str]]] = {
@@ -113,6 +113,18 @@ def only_taken(event: MessageEvent) -> bool:
     return event.event == "acked" and not event.reason and not event.message_class
 
 
+def actor_of(event: MessageEvent) -> str:
+    """Return the program that received, removed or moved a message, as people write it: `USER, program NAME,
+    at ADDRESS`; "" if it is not recorded.
+    """
+    parts = [event.user] if event.user else []
+    if event.program:
+        parts.append(f"program {event.program}")
+    if event.address:
+        parts.append("on this computer" if event.address == "local" else f"at {event.address}")
+    return ", ".join(parts)
+
+
 def verdict_of(events: Sequence[MessageEvent], places: Sequence[Mapping[str, Any]]) -> Verdict:
     """Return the conclusion from the events of a message, oldest first, and from its places: maps with
     `queue`, `queue_kind`, `state` and, in an outgoing queue, `stalled`.
@@ -151,7 +163,8 @@ def _held(place: Mapping[str, Any], events: Sequence[MessageEvent], failure: Mes
     moved = [event for event in events if event.event == "moved"]
     if moved:
         origin = next((event.origin_queue or event.queue for event in reversed(moved)), "")
-        return Verdict("moved", f"it was moved from {origin} to {queue}", f"peek '{queue}'")
+        text = f"it was moved from {origin} to {queue}{_by(moved[-1])}"
+        return Verdict("moved", text, f"peek '{queue}'")
     if any(event.event == "duplicate" for event in events):
         return Verdict("duplicate", f"it arrived more than once: {queue} holds one copy", f"peek '{queue}'")
     state = f" ({place['state']})" if place["state"] else ""
@@ -177,7 +190,7 @@ def _failed(event: MessageEvent) -> Verdict:
 def _gone(last: MessageEvent) -> Verdict:
     queue = last.queue or "a queue that no longer exists"
     if last.event == "received":
-        return Verdict("received", f"a program received it from {queue}", "")
+        return Verdict("received", f"a program received it from {queue}{_by(last)}", "")
     if only_taken(last) or last.event == "acked":
         return Verdict(
             "forwarded",
@@ -187,12 +200,18 @@ def _gone(last: MessageEvent) -> Verdict:
     if last.event == "duplicate":
         return Verdict("duplicate", f"it arrived again at {queue} and was dropped", "see its earlier events")
     if last.event == "removed":
-        return Verdict("removed", f"an operator or a program removed it from {queue}", "see the audit log")
+        text = f"an operator or a program removed it from {queue}{_by(last)}"
+        return Verdict("removed", text, "see the audit log")
     if last.event == "moved":
-        return Verdict("moved", f"it was moved out of {queue}", "run `trace --search`")
+        return Verdict("moved", f"it was moved out of {queue}{_by(last)}", "run `trace --search`")
     return Verdict(
         "unknown", f"{last.event.replace('_', ' ')} in {queue} is its last event", "`trace --search`"
     )
+
+
+def _by(event: MessageEvent) -> str:
+    actor = actor_of(event)
+    return f", by {actor}" if actor else ""
 
 
 def _unknown() -> Verdict:

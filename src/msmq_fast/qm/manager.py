@@ -190,13 +190,14 @@ class QueueManager:
         self.streams = OutgoingStreams(services, registry)
 
         # Programs
-        parts = HandleServices(services, registry, self.expiry, self.subqueues, self._housekeeping)
+        callers = self.events.callers
+        parts = HandleServices(services, registry, self.expiry, self.subqueues, self._housekeeping, callers)
         self._opener = Opener(parts, self.guard, self.directory, self.outgoing_queues, self.destinations)
         self.transactions = Transactions(services, settings.transaction_idle)
         self.poison = PoisonHandling(services, registry, self.subqueues)
         self._multiple = MultipleOpener(parts, self._opener, self.directory, self.transactions)
         self.staging = Staging(services, self.transactions, settings.stage_lifetime, settings.writer_lifetime)
-        self.leases = Leases(services, registry)
+        self.leases = Leases(services, registry, callers)
         self.changes.removed.connect(self.leases.forget)
 
         # Operators
@@ -205,7 +206,7 @@ class QueueManager:
         )
         self.directory_changes = DirectoryChanges(self.directory, registry, self.queue_admin)
         self.jobs = Jobs(services.records, registry)
-        self.resubmission = Resubmission(services, self.transactions, self._opener)
+        self.resubmission = Resubmission(services, self.transactions, self._opener, callers)
         self.series = QueueSeries(ledger, clock, settings.metric_queues)  # its owner calls it when it is due
         self.remote: RemoteReader | None = None  # reads queues of other computers
 

@@ -22,8 +22,8 @@ class Privilege(Flag):
 @dataclass(frozen=True, slots=True)
 class Token:
     """The identity of a caller. `user` is the SID of the account, which is also in `sids`; `name` is a name
-    for people. `address` is for the audit only: the network address of the caller, `local` for a Unix socket,
-    "" if it is not known.
+    for people. `address` is for the audit and the event feed only: the network address of the caller, `local`
+    for a Unix socket, "" if it is not known. So is `program`, the name that the caller's program gave itself.
     """
 
     user: Sid
@@ -32,6 +32,7 @@ class Token:
     primary_group: Sid | None = None
     privileges: Privilege = Privilege.NONE
     address: str = field(default="", compare=False)
+    program: str = field(default="", compare=False)
 
     @property
     def administrator(self) -> bool:

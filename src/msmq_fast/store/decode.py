@@ -233,8 +233,11 @@ class FeedEvent(NamedTuple):
     ordinal: int
     size: int
     sequence_id: int = 0
-    """TxSequenceID, TimeStamp << 32 | Ordinal; for MOVED the ordinal of the source queue."""
+    """TxSequenceID, TimeStamp << 32 | Ordinal; for MOVED the ordinal of the source queue, for RECEIVED and
+    REMOVED the number of the caller.
+    """
     sequence_number: int = 0
+    """TxSequenceNumber; for MOVED the number of the caller."""
     abort_count: int = 0
     reason: int = 0
 
@@ -244,6 +247,15 @@ class FeedEvent(NamedTuple):
         For other events 0.
         """
         return self.sequence_id if self.kind == EventKind.MOVED else 0
+
+    @property
+    def caller(self) -> int:
+        """For RECEIVED, REMOVED and MOVED events, the number of the program that caused the event (see
+        qm/feed/callers.py), or 0 if it is not known. For other events 0.
+        """
+        if self.kind == EventKind.MOVED:
+            return self.sequence_number
+        return self.sequence_id if self.kind in (EventKind.RECEIVED, EventKind.REMOVED) else 0
 
     @property
     def previous_number(self) -> int:

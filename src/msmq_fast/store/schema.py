@@ -97,6 +97,7 @@ class MetaName:
     WRITER: Final = b"writer:"  # and a name: the last batch that a writer published, see qm/bulk/staging.py
     SUBSCRIPTION: Final = b"feed_sub:"  # and a name: how far a reader of the feed has come
     DELETED_QUEUE: Final = b"gone_queue:"  # and a queue ordinal: its name, as long as events mean it
+    FEED_CALLER: Final = b"feed_caller:"  # and a number: a program that events mean, see qm/feed/callers.py
     LEASE: Final = (
         b"lease:"  # and a queue ordinal and a subscription: its leased messages, see qm/bulk/leases.py
     )

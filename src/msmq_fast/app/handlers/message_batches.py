@@ -169,7 +169,8 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
                 manager.jobs.advance(job, Progress(done, stretch.upto, target.guid.bytes_le))
 
         also = note if job is not None else None
-        done = relocate(manager.store, source, target, stretch, keep=keep, also=also)
+        caller = manager.events.callers.number(session.token)
+        done = relocate(manager.store, source, target, stretch, keep=keep, also=also, caller=caller)
         return done.then(lambda outcome: Completion.of(_answer(outcome, stretch)))
 
     if after is None and job is not None:

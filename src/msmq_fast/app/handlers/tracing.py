@@ -10,6 +10,7 @@ from msmq_fast.app.session import Handler, Session
 from msmq_fast.protocol.errors import InvalidParameter
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.protocol.resources import MessageEvent
+from msmq_fast.qm.feed.callers import FeedCaller
 from msmq_fast.qm.queues.kinds import kind_of
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.decode import EventKind, FeedEvent, Transport
@@ -47,10 +48,11 @@ def _page(manager: QueueManager, message_id: bytes, start: int) -> dict[str, Any
     ordinal = int.from_bytes(message_id[16:], "little")
     found, following = feed.find(message_id[:16], ordinal, start, _BUDGET)
     names = _names(manager) if found else {}
+    callers = manager.events.callers
     return {
         "next": following,
         "finished": following >= feed.bounds()[1],
-        "events": [_shown(event, names).as_map() for event in found],
+        "events": [_shown(event, names, callers.find(event.caller)).as_map() for event in found],
     }
 
 
@@ -62,7 +64,7 @@ def _names(manager: QueueManager) -> dict[int, tuple[str, str]]:
     return names
 
 
-def _shown(event: FeedEvent, names: dict[int, tuple[str, str]]) -> MessageEvent:
+def _shown(event: FeedEvent, names: dict[int, tuple[str, str]], caller: FeedCaller | None) -> MessageEvent:
     queue, kind = names.get(event.queue, _NO_NAME)
     return MessageEvent(
         feed_seq=event.number,
@@ -76,6 +78,9 @@ def _shown(event: FeedEvent, names: dict[int, tuple[str, str]]) -> MessageEvent:
         message_class=event.message_class,
         reason=event.reason,
         transport=_word(Transport, event.flags),
+        user="" if caller is None else caller.user or caller.sid,
+        address="" if caller is None else caller.address,
+        program="" if caller is None else caller.program,
     )
 
 

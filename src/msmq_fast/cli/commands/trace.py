@@ -18,7 +18,7 @@ from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
 from msmq_fast.protocol.resources import MessageEvent
 from msmq_fast.protocol.text import printable
-from msmq_fast.protocol.verdicts import Verdict, only_taken, verdict_of
+from msmq_fast.protocol.verdicts import Verdict, actor_of, only_taken, verdict_of
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import Form, coloured, show, show_table
 from msmq_fast.terminal.parser import Parser
@@ -106,6 +106,9 @@ def _row(event: MessageEvent) -> dict[str, Any]:
         details.append(f"from {event.origin_queue}")
     if event.event in ("arrived", "sent", "acked") and event.transport not in ("", "local"):
         details.append(f"by {event.transport}")
+    actor = actor_of(event)
+    if actor:
+        details.append(f"by {actor}")
     return {
         "event_time": event.event_time,
         "event": event.event,

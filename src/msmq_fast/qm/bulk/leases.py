@@ -31,11 +31,13 @@ from msmq_fast.protocol.errors import (
 from msmq_fast.protocol.text import quoted
 from msmq_fast.qm.access import Access, Share, excludes
 from msmq_fast.qm.bulk.leaseholder import CHUNK, LeaseHolder, LeaseLost, Stored, stored_leases
+from msmq_fast.qm.feed.callers import FeedCallers
 from msmq_fast.qm.feed.subscriptions import check_name
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.records import storage_error
 from msmq_fast.qm.services import Services
+from msmq_fast.security.token import Token
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.errors import StoreError
 from msmq_fast.store.schema import MetaName
@@ -93,11 +95,12 @@ class Holding(NamedTuple):
 class Leases:
     """The leases of a queue manager: `QueueManager.leases`."""
 
-    def __init__(self, services: Services, registry: QueueRegistry) -> None:
+    def __init__(self, services: Services, registry: QueueRegistry, callers: FeedCallers) -> None:
         self._services = services
         self._records = services.records
         self._ledger = services.ledger
         self._registry = registry
+        self._callers = callers
         self._holders: dict[int, dict[str, LeaseHolder]] = {}  # by queue ordinal and subscription
         self._busy: deque[LeaseHolder] = deque()  # with work to do
         self._due = math.inf  # when the next one may end, or earlier
@@ -157,8 +160,11 @@ class Leases:
         self._touch(found)
         return found.still(start, stop)
 
-    def ack(self, subscription: str, queue: Queue, upto: int) -> Completion[Settled]:
-        """Receive every leased message with a delivery number below `upto`; resolved when durable.
+    def ack(
+        self, subscription: str, queue: Queue, upto: int, token: Token | None = None
+    ) -> Completion[Settled]:
+        """Receive every leased message with a delivery number below `upto` for the caller `token`; resolved
+        when durable.
 
         A repeated call with the same `upto` has no effect. The completion fails with LeaseLost if number
         `upto` - 1 is void.
@@ -168,7 +174,8 @@ class Leases:
         if found is None:
             return _never_given(subscription, queue, upto, self._floor)
         self._touch(found)
-        return self._ask(found, lambda done: self._receive(found, upto, done))
+        caller = self._callers.number(token)
+        return self._ask(found, lambda done: self._receive(found, upto, caller, done))
 
     def release(self, subscription: str, queue: Queue, upto: int) -> Completion[Settled]:
         """Return every leased message with a delivery number below `upto` to the queue and void the numbers;
@@ -314,7 +321,9 @@ class Leases:
             raise QueueDeleted("the queue is deleted")
         done.resolve(Leased(first, holder.next))
 
-    def _receive(self, holder: LeaseHolder, upto: int, done: Completion[Settled]) -> Iterator[bool]:
+    def _receive(
+        self, holder: LeaseHolder, upto: int, caller: int, done: Completion[Settled]
+    ) -> Iterator[bool]:
         removed = gone = 0
         _check_last(holder, upto)
         if holder.broken or upto > holder.start:
@@ -324,7 +333,7 @@ class Leases:
         while holder.start < upto and not holder.gone:
             keys = holder.front(upto, ACK_STEP)
             with self._services.store.unit() as writer:
-                received = settle(holder.queue.core, keys, holder.owner)
+                received = settle(holder.queue.core, keys, holder.owner, caller)
                 writer.on_roll_back(holder.snapshot())
                 holder.advance(len(keys))
                 holder.write()

@@ -4,6 +4,7 @@ old events.
 
 from __future__ import annotations
 
+from msmq_fast.qm.feed.callers import FeedCallers
 from msmq_fast.qm.feed.feednames import FeedNames, FeedQueue
 from msmq_fast.qm.feed.subscriptions import Subscriptions
 from msmq_fast.qm.services import Services
@@ -17,18 +18,20 @@ class EventFeed:
     """The parts of the event feed.
 
     `feed` appends and reads events, `subscriptions` store the readers' positions, `names` has the names of
-    deleted queues that events refer to by ordinal.
+    deleted queues that events refer to by ordinal, `callers` the programs that events refer to by number.
     """
 
     def __init__(self, services: Services, *, enabled: bool) -> None:
         self._ledger = services.ledger
         self.feed = Feed(services.store, enabled=enabled)
         self.names = FeedNames(services)
+        self.callers = FeedCallers(services, enabled=enabled)
         self.subscriptions = Subscriptions(services, self.feed)
 
     def load(self) -> None:
-        """Read the stored names and subscriptions at start."""
+        """Read the stored names, callers and subscriptions at start."""
         self.names.load()
+        self.callers.load()
         self.subscriptions.load()
 
     # ---- what the queue manager tells, with the current batch

@@ -31,6 +31,7 @@ from msmq_fast.protocol.errors import (
     TransactionUsage,
 )
 from msmq_fast.qm.access import Access, Share
+from msmq_fast.qm.feed.callers import FeedCallers
 from msmq_fast.qm.handles.moving import move
 from msmq_fast.qm.queues.expiry import Expiry
 from msmq_fast.qm.queues.housekeeping import Housekeeping
@@ -90,6 +91,7 @@ class HandleServices:
     expiry: Expiry
     subqueues: Subqueues
     housekeeping: Housekeeping
+    callers: FeedCallers
 
 
 class OpenQueue:
@@ -119,6 +121,8 @@ class OpenQueue:
         self.format_name = format_name
         self.handle = handle
         self._token = token
+        self.caller = parts.callers.number(token) if access.receives else 0
+        """The number of the reader in the feed; 0 if it is not known, or the queue is open for sending."""
         self.closed = False
         self._requests: set[ReadRequest] = set()
         self._subscriptions: set[Subscription] = set()
@@ -300,7 +304,8 @@ class OpenQueue:
         """
         self.may_read(peek=peek)
         readers = self.queue.readers
-        return self.wait(ReadRequest(readers, peek, gate, hold=hold, tag=tag), timeout_ms)
+        request = ReadRequest(readers, peek, gate, hold=hold, tag=tag, caller=self.caller)
+        return self.wait(request, timeout_ms)
 
     def wait(self, request: ReadRequest, timeout_ms: int | None) -> ReadRequest:
         """Serve a read of this handle now, or when a message arrives within `timeout_ms`."""
@@ -370,7 +375,7 @@ class OpenQueue:
         core = self.queue.core
         if transactional:
             return Completion.of(None)
-        return self.two_phase.end(core, lookup_id, delete=delete)
+        return self.two_phase.end(core, lookup_id, delete=delete, caller=self.caller)
 
     def lookup(
         self, lookup_id: int, operation: Lookup, *, peek: bool = False, hold: Hold | None = None
@@ -402,7 +407,10 @@ class OpenQueue:
         def peeked(message: Received | None, status: int) -> None:
             received([] if message is None else [message], status)
 
-        taken = core.peek(key, peeked) if peek else core.receive_key(key, received, lambda: not self.closed)
+        if peek:
+            taken = core.peek(key, peeked)
+        else:
+            taken = core.receive_key(key, received, lambda: not self.closed, self.caller)
         if not taken:
             raise MessageNotFound(f"no message has the lookup identifier {key}")
         return completion
@@ -481,7 +489,7 @@ class OpenQueue:
         `target` must be open for moving. See `moving.move` for the errors.
         """
         self._may(self.access.receives)
-        return move(self.queue, lookup_id, target.access, target.queue)
+        return move(self.queue, lookup_id, target.access, target.queue, self.caller)
 
     def subscribe(
         self,
@@ -499,7 +507,7 @@ class OpenQueue:
         self._may(self.access.receives)
         readers = self.queue.readers
         owner = self._ledger.new_owner()
-        subscription = Subscription(readers, sink, credit, owner, acknowledge, on_end)
+        subscription = Subscription(readers, sink, credit, owner, acknowledge, on_end, self.caller)
         self.enter(subscription)
         return subscription
 

@@ -42,13 +42,18 @@ def check_move(
         raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
 
 
-def move(source: Queue, lookup_id: int, access: Access, target: Queue) -> Completion[None]:
+def move(source: Queue, lookup_id: int, access: Access, target: Queue, caller: int = 0) -> Completion[None]:
     """Move an available message, which keeps its LookupIdentifier; resolved when the move is durable (DU-11).
+    `caller` is the number of the program in the feed.
 
     Raises what `check_move` raises.
     """
     check_move(source, lookup_id, access, target)
     done: Completion[None] = Completion()
-    if not move_message(source.core, lookup_id, target.core, lambda status: stored(done, status, None)):
+
+    def moved(status: int) -> None:
+        stored(done, status, None)
+
+    if not move_message(source.core, lookup_id, target.core, moved, caller):
         raise MessageNotFound(f"no message has the lookup identifier {lookup_id}")
     return done

@@ -42,9 +42,10 @@ def relocate(
     *,
     keep: bool,
     also: Callable[[Outcome], None] | None = None,
+    caller: int = 0,
 ) -> Completion[Outcome]:
     """Move the next batch of messages to another queue of this computer; with `keep`, copy them. Message
-    identifiers do not change.
+    identifiers do not change. `caller` is the number of the operator in the feed.
 
     Moved messages leave `source` and enter `target` in one unit. `also`, if given, is called with the outcome
     inside that unit and may write to the store. The batch ends at the first message that the target refuses;
@@ -81,7 +82,7 @@ def relocate(
                 also(outcome)
             store.writer.when_durable(lambda status: stored(completion, status, outcome))
             if not keep:
-                withdraw(source.core, [message.lookup_id for message in taken], EventKind.MOVED)
+                withdraw(source.core, [message.lookup_id for message in taken], EventKind.MOVED, caller)
         if refused is not None and not taken:
             raise refused[1]
         return completion

@@ -15,6 +15,7 @@ from msmq_fast.packet.message import Message
 from msmq_fast.packet.user import TransactionHeader
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.qm.access import Access
+from msmq_fast.qm.feed.callers import FeedCallers
 from msmq_fast.qm.handles.handle import OpenQueue, refusal
 from msmq_fast.qm.handles.opener import Opener
 from msmq_fast.qm.operator.outcome import Outcome
@@ -39,10 +40,13 @@ _MESSAGE_ID: Final = slice(56, 60)
 class Resubmission:
     """Sends dead letters again."""
 
-    def __init__(self, services: Services, transactions: Transactions, opener: Opener) -> None:
+    def __init__(
+        self, services: Services, transactions: Transactions, opener: Opener, callers: FeedCallers
+    ) -> None:
         self._services = services
         self._transactions = transactions
         self._opener = opener
+        self._callers = callers
 
     def resubmit(self, source: Queue, stretch: Stretch, token: Token | None) -> Completion[Outcome]:
         """Send the next batch of messages of a dead-letter queue to their destinations again, with the
@@ -75,7 +79,7 @@ class Resubmission:
                         outcome.count += 1
                         outcome.size += len(message.packet)
                     writer.when_durable(lambda status: stored(completion, status, outcome))
-                    withdraw(source.core, sent, EventKind.MOVED)
+                    withdraw(source.core, sent, EventKind.MOVED, self._callers.number(token))
             finally:
                 targets.close()
             return completion

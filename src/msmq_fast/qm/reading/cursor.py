@@ -29,6 +29,8 @@ class CursorOwner(Protocol):
     the queue is deleted.
     """
 
+    caller: int  # its number in the feed
+
     @property
     def core(self) -> QueueCore:
         """The native core of the queue, which holds its messages."""
@@ -170,7 +172,15 @@ class Cursor:
         hold: Hold | None = None,
         tag: int | None = None,
     ) -> ReadRequest:
-        return ReadRequest(self._handle.readers, peek, gate, hold=hold, cursor=self, tag=tag)
+        return ReadRequest(
+            self._handle.readers,
+            peek,
+            gate,
+            hold=hold,
+            cursor=self,
+            tag=tag,
+            caller=self._handle.caller,
+        )
 
     def _next(self, timeout_ms: int | None, request: ReadRequest) -> ReadRequest:
         key = seek(self._handle.core, self.key)

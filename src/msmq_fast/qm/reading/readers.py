@@ -94,6 +94,7 @@ class ReadRequest:
 
     __slots__ = (
         "_readers",
+        "caller",
         "completion",
         "cursor",
         "gate",
@@ -114,8 +115,10 @@ class ReadRequest:
         hold: Hold | None = None,
         cursor: ReadCursor | None = None,
         tag: int | None = None,
+        caller: int = 0,
     ) -> None:
         self._readers = readers
+        self.caller = caller  # its number in the feed
         self.peek = peek
         self.gate = gate
         self.hold = hold
@@ -165,7 +168,11 @@ class ReadRequest:
         """Take the next message for this read; the caller has checked that there is one."""
         self._readers.forget(self)
         if self.cursor is None and self.hold is None:
-            taken = bool(core.receive_bulk(1, MAX_BYTES, self._received, pending, wanted=self.wanted))
+            taken = bool(
+                core.receive_bulk(
+                    1, MAX_BYTES, self._received, pending, wanted=self.wanted, caller=self.caller
+                )
+            )
         else:
             key = self.candidate(core)
             taken = key is not None and self.take(core, key)
@@ -181,7 +188,7 @@ class ReadRequest:
         if self.peek:
             return core.peek(key, self.peeked)
         if self.hold is None:
-            return core.receive_key(key, self._received, self.wanted)
+            return core.receive_key(key, self._received, self.wanted, self.caller)
 
         def read(message: Received | None, status: int) -> None:
             self.locked = None
@@ -228,6 +235,7 @@ class Subscription:
         "_sink",
         "_under_way",
         "acknowledge",
+        "caller",
         "closed",
         "credit",
         "held",
@@ -242,9 +250,11 @@ class Subscription:
         owner: int,
         acknowledge: bool,
         on_end: Callable[[MSMQError], None] | None = None,
+        caller: int = 0,
     ) -> None:
-        """`on_end` is called when the queue is deleted."""
+        """`on_end` is called when the queue is deleted. `caller` is the number of the reader in the feed."""
         self._readers = readers
+        self.caller = caller
         self._sink = sink
         self.credit = credit
         self.owner = owner
@@ -275,7 +285,9 @@ class Subscription:
         self._under_way.append(_UNKNOWN)
         self.credit -= count
         try:
-            taken = core.receive_bulk(count, BATCH_BYTES, self._delivered, pending, ordered, self.wanted)
+            taken = core.receive_bulk(
+                count, BATCH_BYTES, self._delivered, pending, ordered, self.wanted, self.caller
+            )
         except BaseException:
             if self._under_way and self._under_way[-1] == _UNKNOWN:
                 self._under_way.pop()
@@ -322,7 +334,7 @@ class Subscription:
             else:
                 completion.resolve(count)
 
-        self._readers.core.acked(keys, self.owner, removed)
+        self._readers.core.acked(keys, self.owner, removed, self.caller)
         self._let_go(keys)
         return completion
 

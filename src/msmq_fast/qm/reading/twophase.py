@@ -102,9 +102,9 @@ class TwoPhaseReads:
         """Make a message available again at its old place (DM-125); purge it if the queue was purged."""
         core.release(array("Q", [key]), self._owners.pop(key, 0))
 
-    def end(self, core: QueueCore, key: int, *, delete: bool) -> Completion[None]:
+    def end(self, core: QueueCore, key: int, *, delete: bool, caller: int = 0) -> Completion[None]:
         """End the read of a message: remove it if `delete` is True, else return it to the queue. Resolved
-        when this is durable.
+        when this is durable. `caller` is the number of the reader in the feed.
 
         Raises TRANSACTION_SEQUENCE if no read of this handle has locked the message, or its lock has ended
         (DM-122).
@@ -117,7 +117,7 @@ class TwoPhaseReads:
             self.put_back(core, key)
             return Completion.of(None)
         ended: Completion[None] = Completion()
-        core.acked(array("Q", [key]), owner, lambda status: stored(ended, status, None))
+        core.acked(array("Q", [key]), owner, lambda status: stored(ended, status, None), caller)
         del self._owners[key]
         return ended
 

@@ -53,6 +53,8 @@ class TransactedQueue:
         check_usage(opened.queue)
         self._opened = opened
         self._transaction = transaction
+        if opened.caller:
+            transaction.operations.caller = opened.caller
 
     # ---- sending
 

@@ -11,6 +11,7 @@ the descriptor is assigned can use them.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -54,7 +55,8 @@ class OpenQueues:
         """
         if len(self._queues) >= MOST_OPEN:
             raise InsufficientResources(f"{MOST_OPEN} queues are open for remote readers, which is the limit")
-        opened = self._manager.open(name, access, share, token=caller.token)
+        token = replace(caller.token, address=caller.address, program="RPC")
+        opened = self._manager.open(name, access, share, token=token)
         opened.two_phase.opened()
         remote = RemoteQueue(self._number(self._queues), opened, caller)
         self._queues[remote.handle] = remote
