@@ -188,7 +188,7 @@ cdef class LedgerBase(Undoable):
     cdef uint32_t _discard_told
     cdef uint64_t _latency[LATENCY_BINS]    # see note_latency
     cdef uint64_t _latency_us               # sum of all measured times
-    # Number of the caller of the operation that is under way (qm/feed/callers.py), for the events RECEIVED, REMOVED and MOVED; 0: not known.
+    # Number of the caller of the operation that is under way (qm/feed/callers.py), for the events RECEIVED, REMOVED, PURGED and MOVED; 0: not known.
     # Each method with an argument `caller` sets it, and sets it back to 0 before it returns or calls a sink.
     cdef uint32_t caller
     cdef readonly Removals removals

@@ -292,9 +292,9 @@ def withdraw(QueueCore core not None, list keys not None, int event, uint32_t ca
     return taken
 
 
-def discard(QueueCore core not None, list messages not None) -> list:
+def discard(QueueCore core not None, list messages not None, uint32_t caller=0) -> list:
     """Removes those of `messages`, as they were read from the queue, that are available, with the current unit and with the side effects
-    of a purge. Returns the removed ones.
+    of a purge; `caller` is the number of the operator in the feed. Returns the removed ones.
 
     If the unit fails, Ledger.reap deletes recoverable messages later.
     """
@@ -302,10 +302,14 @@ def discard(QueueCore core not None, list messages not None) -> list:
     cdef Received message
     cdef list removed = []
     assert in_unit(core.ledger.writer), "call inside a unit"
-    for message in messages:
-        slot = core.positions.find(message.lookup_id)
-        if slot != NULL and slot.state == STATE_AVAILABLE and core._take_out(slot, EVENT_PURGED, message.packet) == 0:
-            removed.append(message)
+    core.ledger.caller = caller
+    try:
+        for message in messages:
+            slot = core.positions.find(message.lookup_id)
+            if slot != NULL and slot.state == STATE_AVAILABLE and core._take_out(slot, EVENT_PURGED, message.packet) == 0:
+                removed.append(message)
+    finally:
+        core.ledger.caller = 0
     core.ledger.removals.watch()
     return removed
 

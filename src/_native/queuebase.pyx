@@ -13,6 +13,7 @@ from msmq_fast._native.ledgerbase cimport (
     EVENT_ABORTED_RETURN,
     EVENT_ARRIVED,
     EVENT_MOVED,
+    EVENT_PURGED,
     EVENT_REMOVED,
     EVENT_SENT,
     OWNER_FINAL,
@@ -294,7 +295,7 @@ cdef class QueueBase(CommitListener):
         cdef uint32_t caller = self.ledger.caller
         if kind == EVENT_MOVED:     # its `sequence_id` is the origin
             return self.ledger.event(kind, self.ordinal, self.outgoing, slot, lazy, reason, 0, caller)
-        if kind != EVENT_RECEIVED and kind != EVENT_REMOVED:
+        if kind != EVENT_RECEIVED and kind != EVENT_REMOVED and kind != EVENT_PURGED:
             caller = 0
         return self.ledger.event(kind, self.ordinal, self.outgoing, slot, lazy, reason, caller)
 

@@ -13,6 +13,8 @@ from msmq_fast.qm.access import Access
 from msmq_fast.qm.feed import callers
 from msmq_fast.qm.feed.callers import FeedCaller
 from msmq_fast.qm.handles.handle import OpenQueue
+from msmq_fast.qm.operator.removal import remove
+from msmq_fast.qm.queues.browse import Selection, Stretch
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.transactions.transacted import TransactedQueue
 from msmq_fast.security.sid import ADMINISTRATORS
@@ -128,6 +130,16 @@ def test_an_operator_that_takes_messages_out_is_named(world: World) -> None:
             assert withdraw(world.manager.find("orders").core, [key], kind, number) == 1
         event = last_event(world, kind)
         assert (event.origin, event.caller) == (0, number)
+
+
+@pytest.mark.parametrize("delivery", [0, 1])
+def test_an_operator_that_removes_selected_messages_is_named(world: World, delivery: int) -> None:
+    number = world.manager.events.callers.number(reader(4))
+    key = world.send(b"x", delivery=delivery)
+    stretch = Stretch(Selection(lookup_ids=(key,)))
+    done = remove(world.store, world.manager.find("orders"), stretch, dry_run=False, caller=number)
+    assert world.finish(done).count == 1
+    assert last_event(world, EventKind.PURGED).caller == number
 
 
 def test_what_the_queue_manager_does_itself_has_no_caller(world: World) -> None:

@@ -65,7 +65,7 @@ class View(Protocol):
         """
 
     def throttled(self) -> str:
-        """Return why the server accepts no messages although it runs: memory or disk; "" if it accepts them."""
+        """Return why the running server accepts no messages, memory or disk; "" if it accepts them."""
 
     def resources(self) -> Resources:
         """Return what the server uses of the machine."""

@@ -208,6 +208,9 @@ class IncomingStream(NamedTuple):
     accessed_s: int
 
 
+_OF_CALLERS = (EventKind.RECEIVED, EventKind.REMOVED, EventKind.PURGED)
+
+
 class FeedEvent(NamedTuple):
     """One event of the feed; `number` grows by one with every event.
 
@@ -233,8 +236,8 @@ class FeedEvent(NamedTuple):
     ordinal: int
     size: int
     sequence_id: int = 0
-    """TxSequenceID, TimeStamp << 32 | Ordinal; for MOVED the ordinal of the source queue, for RECEIVED and
-    REMOVED the number of the caller.
+    """TxSequenceID, TimeStamp << 32 | Ordinal; for MOVED the ordinal of the source queue, for RECEIVED,
+    REMOVED and PURGED the number of the caller.
     """
     sequence_number: int = 0
     """TxSequenceNumber; for MOVED the number of the caller."""
@@ -250,12 +253,12 @@ class FeedEvent(NamedTuple):
 
     @property
     def caller(self) -> int:
-        """For RECEIVED, REMOVED and MOVED events, the number of the program that caused the event (see
+        """For RECEIVED, REMOVED, PURGED and MOVED events, the number of the program that caused the event (see
         qm/feed/callers.py), or 0 if it is not known. For other events 0.
         """
         if self.kind == EventKind.MOVED:
             return self.sequence_number
-        return self.sequence_id if self.kind in (EventKind.RECEIVED, EventKind.REMOVED) else 0
+        return self.sequence_id if self.kind in _OF_CALLERS else 0
 
     @property
     def previous_number(self) -> int:

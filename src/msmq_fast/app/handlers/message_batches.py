@@ -206,7 +206,8 @@ def _remove(session: Session, request_id: int, payload: memoryview) -> None:
     )
     queue = _source(session, given)
     stretch = _stretch(session, wanted, after, upto, limit)
-    done = remove(session.manager.store, queue, stretch, dry_run=dry_run)
+    caller = session.manager.events.callers.number(session.token)
+    done = remove(session.manager.store, queue, stretch, dry_run=dry_run, caller=caller)
     if not dry_run:
         key, names = ("remove", queue.ordinal), ("remove messages", queue.name)
         session.audited_page(

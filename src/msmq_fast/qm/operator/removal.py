@@ -23,9 +23,12 @@ _AVAILABLE: Final = int(PositionState.STATE_AVAILABLE)
 _HELD: Final = (int(PositionState.STATE_PENDING), int(PositionState.STATE_LOCKED))
 
 
-def remove(store: Store, source: Queue, stretch: Stretch, *, dry_run: bool) -> Completion[Outcome]:
+def remove(
+    store: Store, source: Queue, stretch: Stretch, *, dry_run: bool, caller: int = 0
+) -> Completion[Outcome]:
     """Remove the next batch of messages from a queue of any kind, as a purge of these messages: senders that
     asked for it get a negative acknowledgment. With `dry_run`, change nothing.
+    `caller` is the number of the operator in the feed.
 
     If `stretch` selects lookup ids, the outcome names those of its range that were not removed, each with the
     reason. Otherwise messages that a reader holds are left out.
@@ -39,7 +42,7 @@ def remove(store: Store, source: Queue, stretch: Stretch, *, dry_run: bool) -> C
             removed = [message for message in page.messages if state(message.lookup_id) == _AVAILABLE]
         else:
             with store.writer.unit() as writer:
-                removed = discard(source.core, page.messages)
+                removed = discard(source.core, page.messages, caller)
                 writer.when_durable(lambda status: stored(completion, status, outcome))
         outcome.count = len(removed)
         outcome.size = sum(len(message.packet) for message in removed)
