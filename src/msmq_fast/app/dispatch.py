@@ -10,9 +10,11 @@ To add a request:
 from __future__ import annotations
 
 from msmq_fast.app.handlers import (
+    accounts,
     administration,
     audit,
     certificates,
+    configuration,
     cursors,
     definitions,
     directory,
@@ -36,9 +38,11 @@ __all__ = ["dispatch"]
 _WITHOUT_REPLY = frozenset((Frame.CREDIT, Frame.ACKNOWLEDGE))
 
 _HANDLERS: dict[int, Handler] = {
+    **accounts.HANDLERS,
     **administration.HANDLERS,
     **audit.HANDLERS,
     **certificates.HANDLERS,
+    **configuration.HANDLERS,
     **cursors.HANDLERS,
     **definitions.HANDLERS,
     **directory.HANDLERS,

@@ -16,10 +16,12 @@ from msmq_fast.security.token import Token
 from msmq_fast.security.users import Users
 
 if TYPE_CHECKING:
+    from msmq_fast.protocol.configuration import ConfigCheck, ConfigPage
     from msmq_fast.protocol.resources import ReaderInfo, SessionInfo, SessionPage
     from msmq_fast.qm.identity.certificates import Certificates
     from msmq_fast.qm.identity.keyring import Keyring
     from msmq_fast.qm.manager import QueueManager
+    from msmq_fast.security.lastlogons import LastLogon
     from msmq_fast.store.snapshots import Snapshots
 
 
@@ -70,6 +72,18 @@ class OpenSessions(Protocol):
         ...
 
 
+class Configuration(Protocol):
+    """The configuration of the running server."""
+
+    def page(self, offset: int, limit: int) -> ConfigPage:
+        """Return up to `limit` settings after the first `offset` ones, without secrets."""
+        ...
+
+    def check(self, text: str) -> ConfigCheck:
+        """Return what a reload would do if the file had the content `text`."""
+        ...
+
+
 def _nobody_else() -> Principals:
     """Return the principals of a server without a users file: root and the server's own Unix user are
     administrators.
@@ -96,3 +110,5 @@ class Service:
     reload: Callable[[Token], Mapping[str, Any]] | None = None  # for a caller; audits it; raises MSMQError
     sessions: OpenSessions | None = None
     readers: Callable[[], Iterable[ReaderInfo]] = tuple
+    configuration: Configuration | None = None
+    last_logons: Callable[[str], LastLogon | None] = lambda _: None  # of an account

@@ -59,15 +59,15 @@ def configuration(file: str | None, flags: dict[str, str]) -> Config:
         raise CommandError(Exit.USAGE, lines) from None
 
 
-def load_configuration(file: str | None, flags: dict[str, str]) -> Config:
+def load_configuration(file: str | None, flags: dict[str, str], text: str | None = None) -> Config:
     """Load the same configuration as `configuration` from the same arguments, but raise ConfigError for
-    mistakes.
+    mistakes. `text`, if it is given, replaces the content of the file.
     """
     # Imported late: a command that is told its endpoint needs no configuration.
     from msmq_fast.config.loading import load
 
     chosen = file or os.environ.get(CONFIG_VARIABLE)
-    return load(Path(chosen) if chosen else None, os.environ, flags)
+    return load(Path(chosen) if chosen else None, os.environ, flags, text)
 
 
 def endpoint(arguments: argparse.Namespace) -> str:

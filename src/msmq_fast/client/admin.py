@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from msmq_fast.client.definitionadmin import DefinitionAdmin
     from msmq_fast.client.exchange import MessageAdmin
     from msmq_fast.client.securityadmin import AccessAdmin, CertificateAdmin, KeyAdmin
+    from msmq_fast.client.serveradmin import ConfigAdmin, UserAdmin
 
 
 class Admin:
@@ -57,6 +58,20 @@ class Admin:
         from msmq_fast.client.exchange import MessageAdmin
 
         return MessageAdmin(self._link)
+
+    @property
+    def users(self) -> UserAdmin:
+        """Requests that list the users and groups."""
+        from msmq_fast.client.serveradmin import UserAdmin
+
+        return UserAdmin(self._link)
+
+    @property
+    def config(self) -> ConfigAdmin:
+        """Requests that show and check the configuration of the server."""
+        from msmq_fast.client.serveradmin import ConfigAdmin
+
+        return ConfigAdmin(self._link)
 
     @property
     def audit(self) -> AuditAdmin:

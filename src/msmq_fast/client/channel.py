@@ -47,6 +47,9 @@ _REPEATABLE: Final = frozenset(  # requests that change nothing
         Frame.LIST_TRANSACTIONS,
         Frame.LIST_CERTIFICATES,
         Frame.SHOW_KEYS,
+        Frame.LIST_USERS,
+        Frame.SHOW_CONFIG,
+        Frame.CHECK_CONFIG,
     )
 )
 

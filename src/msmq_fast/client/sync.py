@@ -17,6 +17,7 @@ from msmq_fast.client.syncadmin import AccessAdmin as AccessAdmin
 from msmq_fast.client.syncadmin import Admin as Admin
 from msmq_fast.client.syncadmin import AuditAdmin as AuditAdmin
 from msmq_fast.client.syncadmin import CertificateAdmin as CertificateAdmin
+from msmq_fast.client.syncadmin import ConfigAdmin as ConfigAdmin
 from msmq_fast.client.syncadmin import DefinitionAdmin as DefinitionAdmin
 from msmq_fast.client.syncadmin import DirectoryAdmin as DirectoryAdmin
 from msmq_fast.client.syncadmin import Import as Import
@@ -26,6 +27,7 @@ from msmq_fast.client.syncadmin import OutgoingAdmin as OutgoingAdmin
 from msmq_fast.client.syncadmin import QueueAdmin as QueueAdmin
 from msmq_fast.client.syncadmin import SessionAdmin as SessionAdmin
 from msmq_fast.client.syncadmin import TransactionAdmin as TransactionAdmin
+from msmq_fast.client.syncadmin import UserAdmin as UserAdmin
 from msmq_fast.client.syncqueue import Cursor as Cursor
 from msmq_fast.client.syncqueue import Queue as Queue
 from msmq_fast.client.syncqueue import Sender as Sender

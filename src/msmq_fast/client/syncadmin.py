@@ -13,11 +13,14 @@ from msmq_fast.client import auditadmin as _auditadmin
 from msmq_fast.client import definitionadmin as _definitionadmin
 from msmq_fast.client import exchange as _exchange
 from msmq_fast.client import securityadmin as _securityadmin
+from msmq_fast.client import serveradmin as _serveradmin
 from msmq_fast.client.auditadmin import AuditPage
 from msmq_fast.client.blocking import Wrapper, run, unwrap
 from msmq_fast.client.definitionadmin import _Entry
 from msmq_fast.client.exchange import EVERYTHING, Done, Filter, Page, Stored
 from msmq_fast.client.syncqueue import Queue
+from msmq_fast.protocol.accounts import AccountPage
+from msmq_fast.protocol.configuration import ConfigCheck, ConfigPage
 from msmq_fast.protocol.definitions import DefinitionChange
 from msmq_fast.protocol.resources import (
     MessageEvent,
@@ -320,6 +323,32 @@ class DefinitionAdmin(Wrapper[_definitionadmin.DefinitionAdmin]):
         return run(self._inner.put_objects(list(entries), dry_run=dry_run))
 
 
+class UserAdmin(Wrapper[_serveradmin.UserAdmin]):
+    """Users and groups of the users file. Administrators and readers may list them."""
+
+    def page(self, kind: str = "users", *, offset: int = 0, limit: int = 100) -> AccountPage:
+        """Return up to `limit` users or groups (at most 1,000) by name, after the first `offset` ones. `kind`
+        is `users` or `groups`. Raises InvalidParameter, AccessDenied.
+        """
+        return run(self._inner.page(kind, offset=offset, limit=limit))
+
+
+class ConfigAdmin(Wrapper[_serveradmin.ConfigAdmin]):
+    """The configuration of the running server. Administrators and readers may see it."""
+
+    def page(self, *, offset: int = 0, limit: int = 1000) -> ConfigPage:
+        """Return up to `limit` settings (at most 1,000) in force, after the first `offset` ones. Secrets are
+        hidden. Raises AccessDenied.
+        """
+        return run(self._inner.page(offset=offset, limit=limit))
+
+    def check(self, text: str) -> ConfigCheck:
+        """Return what a reload would do if the configuration file had the content `text`; changes nothing.
+        Raises InvalidParameter if the text is too long; AccessDenied.
+        """
+        return run(self._inner.check(text))
+
+
 class Admin(Wrapper[_admin.Admin]):
     """The groups of operators' requests (`queues`, `outgoing`, …), and the requests that concern the whole
     queue manager.
@@ -354,6 +383,16 @@ class Admin(Wrapper[_admin.Admin]):
     def messages(self) -> MessageAdmin:
         """Requests that browse, move, copy, remove, resubmit and import messages in batches."""
         return MessageAdmin(self._inner.messages)
+
+    @property
+    def users(self) -> UserAdmin:
+        """Requests that list the users and groups."""
+        return UserAdmin(self._inner.users)
+
+    @property
+    def config(self) -> ConfigAdmin:
+        """Requests that show and check the configuration of the server."""
+        return ConfigAdmin(self._inner.config)
 
     @property
     def audit(self) -> AuditAdmin:

@@ -30,17 +30,22 @@ _LARGEST = 8 << 20  # bytes of a file
 _GROUPS = {name.partition(".")[0] for name in SECTIONS if "." in name}
 
 
-def load(file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str]) -> Config:
+def load(
+    file: Path | None, environment: Mapping[str, str], flags: Mapping[str, str], text: str | None = None
+) -> Config:
     """Return the configuration in force.
 
-    `flags` maps "section.key" to the text given on the command line. Raises ConfigError with all mistakes.
+    `flags` maps "section.key" to the text given on the command line. `text`, if it is given, replaces the
+    content of the file. Raises ConfigError with all mistakes.
     """
     mistakes: list[Mistake] = []
     config = Config()
+    if file is None and text is not None:
+        file = Path("the text")
     if file is not None:
         config.source = str(file)
         config.file = file
-        _FileReader(config, file, mistakes).read()
+        _FileReader(config, file, mistakes, text).read()
     _read_environment(config, environment, mistakes)
     _read_flags(config, flags, mistakes)
     if not mistakes:
@@ -61,9 +66,11 @@ def variable(name: str) -> str:
 class _FileReader:
     """Reads a file into `config`, and adds the mistakes in the file to `mistakes`."""
 
-    def __init__(self, config: Config, file: Path, mistakes: list[Mistake]) -> None:
+    def __init__(self, config: Config, file: Path, mistakes: list[Mistake], text: str | None) -> None:
+        """`text`, if it is given, is the content of the file."""
         self._config = config
         self._file = file
+        self._text = text
         self._mistakes = mistakes
         self._lines = LineIndex("")
         self._spelled: dict[str, str] = {}  # how each key that was set is spelled in the file
@@ -81,8 +88,7 @@ class _FileReader:
 
     def _document(self) -> dict[str, Any]:
         try:
-            with self._file.open("rb") as file:
-                content = file.read(_LARGEST + 1)
+            content = self._content()
             if len(content) > _LARGEST:
                 self._wrong(None, f"is larger than {_LARGEST >> 20} MiB")
                 return {}
@@ -100,6 +106,13 @@ class _FileReader:
                 self._lines = LineIndex(text)
                 return document
         return {}
+
+    def _content(self) -> bytes:
+        """Return the content of the file, cut off after _LARGEST + 1 bytes."""
+        if self._text is not None:
+            return self._text.encode()
+        with self._file.open("rb") as file:
+            return file.read(_LARGEST + 1)
 
     def _group(self, name: str, content: object) -> None:
         if isinstance(content, dict):

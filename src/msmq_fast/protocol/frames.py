@@ -28,6 +28,7 @@ MAX_CREDIT: Final = 65_536  # messages on their way or unacknowledged in one sub
 MAX_PENDING: Final = 1024  # requests of one connection without a reply
 MAX_HANDLES: Final = 1024  # open queues of one connection
 MAX_TRANSACTIONS: Final = 256  # open transactions of one connection
+MAX_CONFIG: Final = 262_144  # characters of a configuration that is checked
 DELIVERY_TARGET: Final = 262_144  # a DELIVERY frame of several messages stays below this many bytes
 
 INFINITE: Final = 0xFFFF_FFFF  # of a time-out in seconds or milliseconds
@@ -110,6 +111,9 @@ class Frame(IntEnum):
     REMOVE_CERTIFICATE = 0x73
     SHOW_KEYS = 0x74
     TELL_KEYS = 0x75
+    LIST_USERS = 0x76
+    CHECK_CONFIG = 0x79
+    SHOW_CONFIG = 0x7A
 
     REPLY = 0x80
     ERROR = 0x81

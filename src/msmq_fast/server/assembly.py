@@ -29,6 +29,7 @@ from msmq_fast.server.admin.front_end import ADMIN, AdminFrontEnd
 from msmq_fast.server.admin.view import Figures, ServerView
 from msmq_fast.server.app.front_end import SOCKET, AppFrontEnd
 from msmq_fast.server.auditing import audit_access, audit_reload, audit_restore
+from msmq_fast.server.configuration import RunningConfiguration
 from msmq_fast.server.credentials import TlsFiles, token_table, warn_of_readable_files
 from msmq_fast.server.declarations import DeclarationError, declare
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
@@ -42,6 +43,7 @@ from msmq_fast.server.outgoing import Dispatcher
 from msmq_fast.server.pgm.listener import PgmListener
 from msmq_fast.server.pgm.sockets import PgmSockets, open_sockets
 from msmq_fast.server.reloading import (
+    Load,
     Part,
     Reload,
     ReloadError,
@@ -86,11 +88,11 @@ class Assembly:
         loop: asyncio.AbstractEventLoop,
         on_store_failure: Callable[[], None],
         *,
-        load: Callable[[], Config] | None = None,
+        load: Load | None = None,
         clock: SystemClock | None = None,
         randomness: random.Random | None = None,
     ) -> None:
-        """`load` reads the configuration again and raises ConfigError; without it, nothing can be reloaded.
+        """`load` reads the configuration again; without it, nothing can be reloaded.
         `clock` and `randomness` default to those of the system.
         """
         self._config = config
@@ -349,8 +351,15 @@ class Assembly:
                 resends=lambda: mqqb.resends,
             ),
         )
-        reload = None if self._load is None else self._reload_for
-        app = AppFrontEnd(runtime, counters, view.stats, reload, rpc.readers)
+        load = self._load
+        app = AppFrontEnd(
+            runtime,
+            counters,
+            view.stats,
+            None if load is None else self._reload_for,
+            rpc.readers,
+            None if load is None else RunningConfiguration(self._config, load, self.reload),
+        )
         found: list[FrontEnd | None] = [
             app,
             rpc,

@@ -17,6 +17,7 @@ from enum import Enum
 
 from msmq_fast.config.sections import Config
 from msmq_fast.server.assembly import Assembly
+from msmq_fast.server.reloading import Load
 from msmq_fast.server.runtime.notify import ServiceManager
 
 __all__ = ["Ending", "serve"]
@@ -64,12 +65,12 @@ async def serve(
     config: Config,
     announce: Callable[[str], None],
     force: Callable[[], None],
-    load: Callable[[], Config],
+    load: Load,
 ) -> Ending:
     """Run a server until a signal stops it or the disk fails. SIGHUP reloads the configuration.
 
     `announce` is called with the ready line; `force` ends the process at once; `load` reads the configuration
-    again (raises ConfigError). Raises StoreError, ListenError and DeclarationError, all of them with one line
+    again. Raises StoreError, ListenError and DeclarationError, all of them with one line
     for people.
     """
     for warning in config.warnings:

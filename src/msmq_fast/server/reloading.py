@@ -20,6 +20,7 @@ from pathlib import Path
 from msmq_fast.admin.view import Labelled
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.config.mistakes import ConfigError
+from msmq_fast.config.origins import Origin
 from msmq_fast.config.sections import LISTS, LIVE_LISTS, SECTIONS, Config, keys_of
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.server.credentials import token_table
@@ -27,9 +28,22 @@ from msmq_fast.server.declarations import DeclarationError, check, declare
 from msmq_fast.server.runtime.logs import set_up
 from msmq_fast.signals import Signal
 
-__all__ = ["Part", "Reload", "ReloadError", "Reloaded", "log_settings", "queue_declarations", "user_tokens"]
+__all__ = [
+    "Load",
+    "Part",
+    "Reload",
+    "ReloadError",
+    "Reloaded",
+    "differences",
+    "log_settings",
+    "queue_declarations",
+    "user_tokens",
+]
 
 _log = logging.getLogger("msmq_fast.server")
+
+Load = Callable[[str | None], Config]
+"""Reads the configuration again: the file, or a text in its place. Raises ConfigError."""
 
 Part = Callable[[Config], Callable[[], None]]
 """Checks the keys of one part of the server, and returns the function that applies them. Raises
@@ -69,15 +83,18 @@ class Reload:
     reload that SIGHUP caused.
     """
 
-    def __init__(self, config: Config, load: Callable[[], Config], parts: Sequence[Part]) -> None:
+    def __init__(self, config: Config, load: Load, parts: Sequence[Part]) -> None:
         """`config` is the configuration in force; reloads update it. `load` raises ConfigError."""
         self._config = config
         self._load = load
         self._parts = parts
         self.signalled: Signal[[Reloaded | ReloadError]] = Signal()
+        self.changed: set[str] = set()
+        """Keys and lists that reloads have changed since the start."""
         self._applied = self._rejected = 0
         self._last_failed = False
-        self._restart: list[str] = []
+        self.restart: list[str] = []
+        """Keys and lists that the last reload found changed and that need a restart."""
 
     def on_signal(self) -> None:
         """Reload the configuration after SIGHUP. An invalid configuration is logged and raises no
@@ -102,7 +119,8 @@ class Reload:
             raise
         self._applied += 1
         self._last_failed = False
-        self._restart = done.restart
+        self.restart = done.restart
+        self.changed.update(done.changed)
         changed = ", ".join(done.changed) or "nothing"
         _log.info("%s: configuration read again from %s; changed: %s", cause, done.source, changed)
         for warning in done.warnings:
@@ -130,14 +148,14 @@ class Reload:
             "config_restart_keys",
             "Keys of the configuration that the last reload found changed and that need a restart.",
             (),
-            {(): float(len(self._restart))},
+            {(): float(len(self.restart))},
             grows=False,
         )
 
     def _apply(self) -> Config:
         """Run steps 1 to 3. Return the configuration that was read."""
         try:
-            new = self._load()
+            new = self._load(None)
             changes = [prepare(new) for prepare in self._parts]
         except ConfigError as error:
             raise ReloadError([str(mistake) for mistake in error.mistakes]) from None
@@ -155,7 +173,7 @@ class Reload:
         the changed keys that need a restart.
         """
         changed, restart = [], []
-        for name, live in _differences(self._config, new):
+        for name, live in differences(self._config, new):
             if not live:
                 restart.append(name)
                 continue
@@ -163,10 +181,19 @@ class Reload:
             section, _, key = name.rpartition(".")
             held, read = (one.section(section) if section else one for one in (self._config, new))
             setattr(held, key, getattr(read, key))
+            _adopt_origins(self._config.origins, new.origins, name)
         return Reloaded(new.source, changed, restart, new.warnings)
 
 
-def _differences(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
+def _adopt_origins(held: dict[str, Origin], read: dict[str, Origin], name: str) -> None:
+    """Replace the origins of a key, or of the entries of a list."""
+    for origins, change in ((list(held), held.pop), (list(read), lambda key: held.update({key: read[key]}))):
+        for key in origins:
+            if key.partition("[")[0] == name:
+                change(key)
+
+
+def differences(old: Config, new: Config) -> Iterator[tuple[str, bool]]:
     """Yield (key, whether it can change while the server runs) for each key that differs."""
     for name, section in SECTIONS.items():
         before, after = old.section(name), new.section(name)

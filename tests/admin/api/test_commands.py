@@ -15,6 +15,7 @@ FILES = "works on files of this machine, and needs no server"
 TERMINAL = "concerns the terminal"
 PROBE = "asks whether a server answers; the API has /livez and /readyz beside it"
 STORAGE = "works on object storage with the credentials of its caller, and needs no server"
+ACCOUNTS = "the users file belongs to the machine: docs/how-to/management-api.md says why"
 PATCH = "`access.edit` does it, with the verb as its action"
 
 WITHOUT = {
@@ -22,8 +23,7 @@ WITHOUT = {
     "status": "`server.show`, `server.stats` and `queues.list` together",
     "health": PROBE,
     "ping": PROBE,
-    "config check": FILES,
-    "config show": FILES,
+    "config check": "reads the file of this machine; `config.check` takes a text",
     "config schema": FILES,
     "security review": FILES,
     "receive": "removes messages for a program; operators browse, move and purge",
@@ -35,11 +35,11 @@ WITHOUT = {
     "acl revoke": PATCH,
     "acl chown": PATCH,
     "acl set": PATCH,
-    "user add": FILES,
-    "user list": FILES,
-    "user remove": FILES,
-    "user passwd": FILES,
-    "user token": FILES,
+    "user add": ACCOUNTS,
+    "user list": "reads the file; `users.list` answers from the running server",
+    "user remove": ACCOUNTS,
+    "user passwd": ACCOUNTS,
+    "user token": ACCOUNTS,
     "audit export": "writes a file from the pages of `audit.list`",
     "backup restore": FILES,
     "backup push": FILES,

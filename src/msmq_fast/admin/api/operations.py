@@ -8,6 +8,7 @@ from msmq_fast.admin.api import (
     access,
     audit,
     batches,
+    config,
     definitions,
     directory,
     messages,
@@ -19,6 +20,7 @@ from msmq_fast.admin.api import (
     sessions,
     tracing,
     transactions,
+    users,
 )
 from msmq_fast.admin.api.operation import Operation
 
@@ -35,6 +37,8 @@ OPERATIONS: Final[tuple[Operation, ...]] = (
     *sessions.OPERATIONS,
     *access.OPERATIONS,
     *audit.OPERATIONS,
+    *users.OPERATIONS,
+    *config.OPERATIONS,
     *series.OPERATIONS,
     *tracing.OPERATIONS,
     *directory.OPERATIONS,

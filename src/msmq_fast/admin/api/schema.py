@@ -135,6 +135,8 @@ def _field(hint: Any) -> Schema:
         return array(_field(get_args(hint)[0]))
     if origin is dict or hint is dict:
         return {"type": "object"}
+    if hint is object:
+        return {}  # any value
     if hint is bool:
         return {"type": "boolean"}
     if hint is int:

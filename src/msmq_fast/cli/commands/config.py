@@ -5,10 +5,10 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msmq_fast.cli.endpoint import add_configuration, configured
-from msmq_fast.cli.session import add_client, connected
+from msmq_fast.cli.session import add_client, connected, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.config.toml_text import toml_text
 from msmq_fast.protocol.exits import CommandError, Exit
@@ -18,6 +18,7 @@ from msmq_fast.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from msmq_fast.config.sections import Config
+    from msmq_fast.protocol.configuration import ConfigSetting
 
 __all__ = ["CHECK", "COMMAND"]
 
@@ -80,10 +81,41 @@ def _add_show(parser: Parser) -> None:
         action="store_true",
         help="only keys that the file, an environment variable or the profile sets",
     )
-    _add_file(parser)
+    parser.add_argument(
+        "--running",
+        action="store_true",
+        help="ask the running server, which also tells what has changed since its start",
+    )
+    parser.add_argument("file", nargs="?", help=argparse.SUPPRESS)
+    parser.add_argument(
+        "--config", metavar="FILE", help="configuration file (TOML); default: MSMQ_FAST_CONFIG"
+    )
+    add_client(parser)
+
+
+async def _show_running(connection: Connection, arguments: argparse.Namespace) -> int:
+    found: list[ConfigSetting] = []
+    total = 1
+    while len(found) < total:
+        page = await connection.admin.config.page(offset=len(found))
+        total = page.total if page.settings else 0
+        found += page.settings
+    rows = [setting.as_map() for setting in found if not (arguments.changed and setting.origin == "default")]
+    _show_rows(rows, ("key", "value", "origin", "changed", "restart"), arguments.form)
+    return Exit.OK
+
+
+def _show_rows(rows: list[dict[str, Any]], columns: tuple[str, ...], form: Form) -> None:
+    if form is not Form.JSON:
+        rows = [{**row, "value": toml_text(row["value"])} for row in rows]
+    show_table(rows, columns, form)
 
 
 def _show(arguments: argparse.Namespace) -> int:
+    if arguments.running:
+        if arguments.config is not None or arguments.file is not None:
+            raise CommandError(Exit.USAGE, "--running asks a server: it cannot be combined with --config")
+        return converse(_show_running, arguments)
     # Imported late: the other commands show no values.
     from msmq_fast.config.effective import effective
 
@@ -94,9 +126,7 @@ def _show(arguments: argparse.Namespace) -> int:
         for setting in effective(config)
         if not (arguments.changed and setting.origin.source == "default")
     ]
-    if arguments.form is not Form.JSON:
-        rows = [{**row, "value": toml_text(row["value"])} for row in rows]
-    show_table(rows, ("key", "value", "origin"), arguments.form)
+    _show_rows(rows, ("key", "value", "origin"), arguments.form)
     return Exit.OK
 
 
@@ -119,20 +149,21 @@ async def _reload(connection: Connection, arguments: argparse.Namespace) -> int:
 COMMAND = Group(
     name="config",
     help="check, show and reload the configuration",
-    description="""check, show and schema need no server. reload asks the running server to read its
-        configuration again, as SIGHUP does.""",
+    description="""check, show and schema need no server, except for show --running. reload asks the running
+        server to read its configuration again, as SIGHUP does.""",
     commands=members(
         CHECK,
         Command(
             name="show",
             help="show every value in force and its origin",
             description="""Prints each key with its value, and the line, variable or profile that sets it.
-                Secrets are hidden.""",
+                Secrets are hidden. With --running, the values are those of the running server.""",
             run=_show,
             add_arguments=_add_show,
             examples=(
                 Example("--config /etc/msmq-fast.toml --changed", "what differs from the defaults"),
                 Example("--json", "every key, one JSON object a line"),
+                Example("--running --changed", "what the running server uses, and what takes a restart"),
             ),
         ),
         Command(

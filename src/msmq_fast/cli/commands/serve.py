@@ -8,7 +8,6 @@ import errno
 import os
 import signal
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,6 +19,7 @@ from msmq_fast.terminal.parser import Parser
 
 if TYPE_CHECKING:
     from msmq_fast.config.sections import Config
+    from msmq_fast.server.reloading import Load
 
 __all__ = ["COMMAND"]
 
@@ -59,10 +59,10 @@ def _run(arguments: argparse.Namespace) -> int:
     config = configuration(arguments.config, flags)
     # A terminal that closes must not end the server, not even while it starts.
     signal.signal(signal.SIGHUP, signal.SIG_IGN)
-    return _serve(config, lambda: load_configuration(arguments.config, flags))
+    return _serve(config, lambda text: load_configuration(arguments.config, flags, text))
 
 
-def _serve(config: Config, load: Callable[[], Config]) -> int:
+def _serve(config: Config, load: Load) -> int:
     # Imported late: the help page needs none of it.
     import uvloop
 

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from msmq_fast.app.service import Counters, Service
+from msmq_fast.app.service import Configuration, Counters, Service
 from msmq_fast.config.sections import Config
 from msmq_fast.protocol.resources import ReaderInfo
 from msmq_fast.release import release
+from msmq_fast.security.lastlogons import LastLogons
 from msmq_fast.security.token import Token
 from msmq_fast.server.app.listener import AppListener
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
@@ -32,10 +33,14 @@ class AppFrontEnd(FrontEnd):
         statistics: Callable[[], Mapping[str, Any]],
         reload: Callable[[Token], Mapping[str, Any]] | None,
         readers: Callable[[], Iterable[ReaderInfo]],
+        configuration: Configuration | None,
     ) -> None:
         """`reload` reloads the configuration for the given caller; None if that is not possible. `readers`
-        returns the queues that remote readers have open.
+        returns the queues that remote readers have open; `configuration` shows and checks the
+        configuration, None if there is none.
         """
+        last_logons = LastLogons(runtime.clock.wall_s)
+        runtime.access.logons.attempted.connect(last_logons.note)
         security = runtime.security
         self._runtime = runtime
         self._service = Service(
@@ -49,6 +54,8 @@ class AppFrontEnd(FrontEnd):
             signing=security.signing,
             snapshots=runtime.snapshots,
             reload=reload,
+            configuration=configuration,
+            last_logons=last_logons.of,
             sessions=Sessions(
                 runtime.acceptors.table,
                 runtime.loop,
