@@ -280,6 +280,14 @@ def test_bodies_are_downloads(server: Server, browser: Browser) -> None:
     page = browser.ask("GET", link.removeprefix("/ui").replace("/message?", "/message/download?"))
     assert page.headers["Content-Type"] == "application/octet-stream"
     assert page.headers["Content-Disposition"].startswith("attachment")
+    packets = [each for each in browser.ask("GET", link.removeprefix("/ui")).links() if "part=packet" in each]
+    connection = http.client.HTTPConnection(server.host, server.port("admin"), timeout=30)
+    with closing(connection):
+        connection.request("GET", packets[0], headers={"Host": "localhost", "Cookie": browser.cookie})
+        packet = connection.getresponse()
+        assert (packet.status, packet.headers["Content-Type"]) == (200, "application/octet-stream")
+        assert packet.headers["Content-Disposition"].startswith("attachment")
+        assert packet.read()[4:8] == b"LIOR"
 
 
 def test_what_a_user_may_not_do_is_absent_and_refused(server: Server, browser: Browser) -> None:

@@ -10,9 +10,10 @@ To add a request: 1. write a method in the class of its group, and a dataclass i
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Unpack
 
-from msmq_fast.client.subject import Subject
+from msmq_fast.client.subject import Subject, expecting
 from msmq_fast.client.transport import Requester
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.protocol.resources import (
@@ -177,15 +178,20 @@ class QueueAdmin(Subject):
         """Return the properties and counts of a queue. Raises QueueNotFound."""
         return QueueInfo.from_map(await self._link.request(Frame.GET_QUEUE, [name]))
 
-    async def set(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
+    async def set(
+        self, name: str, *, expected: Sequence[str] | None = None, **properties: Unpack[QueueProperties]
+    ) -> QueueInfo:
         """Change the given properties of a queue; returns its properties and counts. Raises QueueNotFound,
-        PropertyError.
+        PropertyError. With `expected`, raises Changed unless the settings of the queue have one of these
+        versions (see `msmq_fast.protocol.versions`).
         """
-        return QueueInfo.from_map(await self._link.request(Frame.SET_QUEUE, [name, properties]))
+        return QueueInfo.from_map(
+            await self._link.request(Frame.SET_QUEUE, expecting(expected, name, properties))
+        )
 
-    async def delete(self, name: str) -> None:
-        """Delete a queue and its messages. Raises QueueNotFound."""
-        await self._link.request(Frame.DELETE_QUEUE, [name])
+    async def delete(self, name: str, *, expected: Sequence[str] | None = None) -> None:
+        """Delete a queue and its messages. Raises QueueNotFound; with `expected`, Changed as `set`."""
+        await self._link.request(Frame.DELETE_QUEUE, expecting(expected, name))
 
     async def all(self, kind: str = "user") -> list[QueueInfo]:
         """Return the queues of a kind: `user` or `system`."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from types import TracebackType
@@ -15,6 +15,7 @@ from msmq_fast.client.errors import BatchRefused, ConnectionLost, Refusal, SendI
 from msmq_fast.client.message import Message, ReceivedMessage, bulk, format_message_id, to_wire
 from msmq_fast.client.opening import Opening
 from msmq_fast.client.sender import Sender
+from msmq_fast.client.subject import expecting
 from msmq_fast.client.subscription import Subscription
 from msmq_fast.client.transaction import Single, Transaction, number_of
 from msmq_fast.client.transport import Link
@@ -328,9 +329,9 @@ class Queue:
                 yield message
                 messages.acknowledge_soon(message)
 
-    async def purge(self) -> int | None:
+    async def purge(self, expected: Sequence[str] | None = None) -> int | None:
         """Remove all messages; returns their number, or None for a queue of another computer, because that
-        computer does not report the number.
+        computer does not report the number. With `expected`, raises Changed as `connection.admin.queues.set`.
         """
-        removed = await self.request(Frame.PURGE)
+        removed = await self.request(Frame.PURGE, *expecting(expected))
         return None if removed is None else int(removed)

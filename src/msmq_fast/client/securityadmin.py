@@ -4,7 +4,9 @@
 
 from __future__ import annotations
 
-from msmq_fast.client.subject import Subject
+from collections.abc import Sequence
+
+from msmq_fast.client.subject import Subject, expecting
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.protocol.security import AccessDecision, AccessList, CertificateInfo, KeysInfo
 
@@ -16,31 +18,42 @@ class AccessAdmin(Subject):
         """Return the owner and the entries of an access control list. Raises QueueNotFound, AccessDenied."""
         return AccessList.from_map(await self._link.request(Frame.SHOW_ACL, [name]))
 
-    async def grant(self, name: str | None, account: str, rights: str) -> AccessList:
+    async def grant(
+        self, name: str | None, account: str, rights: str, *, expected: Sequence[str] | None = None
+    ) -> AccessList:
         """Grant rights, such as `send,peek`, to an account. Raises QueueNotFound, AccessDenied,
-        InvalidParameter.
+        InvalidParameter. With `expected`, raises Changed unless the list in SDDL has one of these versions
+        (see `msmq_fast.protocol.versions`).
         """
-        return await self._edit(name, "grant", account, rights)
+        return await self._edit(name, "grant", account, rights, expected)
 
-    async def deny(self, name: str | None, account: str, rights: str) -> AccessList:
-        """Deny rights to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
-        return await self._edit(name, "deny", account, rights)
+    async def deny(
+        self, name: str | None, account: str, rights: str, *, expected: Sequence[str] | None = None
+    ) -> AccessList:
+        """Deny rights to an account. Raises as `grant`."""
+        return await self._edit(name, "deny", account, rights, expected)
 
-    async def revoke(self, name: str | None, account: str, rights: str = "") -> AccessList:
+    async def revoke(
+        self, name: str | None, account: str, rights: str = "", *, expected: Sequence[str] | None = None
+    ) -> AccessList:
         """Remove the entries for `rights` of an account from the list; all of its entries if `rights` is
         empty. Raises as `grant`.
         """
-        return await self._edit(name, "revoke", account, rights)
+        return await self._edit(name, "revoke", account, rights, expected)
 
-    async def set_owner(self, name: str | None, account: str) -> AccessList:
+    async def set_owner(
+        self, name: str | None, account: str, *, expected: Sequence[str] | None = None
+    ) -> AccessList:
         """Make an account the owner of the queue. Raises as `grant`."""
-        return await self._edit(name, "own", account, "")
+        return await self._edit(name, "own", account, "", expected)
 
-    async def set(self, name: str | None, descriptor: str) -> AccessList:
+    async def set(
+        self, name: str | None, descriptor: str, *, expected: Sequence[str] | None = None
+    ) -> AccessList:
         """Replace the owner and the entries with those of a security descriptor in SDDL. Raises as
         `grant`.
         """
-        return await self._edit(name, "set", descriptor, "")
+        return await self._edit(name, "set", descriptor, "", expected)
 
     async def explain(self, name: str | None, account: str, rights: str) -> AccessDecision:
         """Return whether an account ("": the caller) has `rights`, and which entry of the list decides this.
@@ -48,8 +61,11 @@ class AccessAdmin(Subject):
         """
         return AccessDecision.from_map(await self._link.request(Frame.EXPLAIN, [name, account, rights]))
 
-    async def _edit(self, name: str | None, action: str, account: str, rights: str) -> AccessList:
-        return AccessList.from_map(await self._link.request(Frame.EDIT_ACL, [name, action, account, rights]))
+    async def _edit(
+        self, name: str | None, action: str, account: str, rights: str, expected: Sequence[str] | None
+    ) -> AccessList:
+        request = expecting(expected, name, action, account, rights)
+        return AccessList.from_map(await self._link.request(Frame.EDIT_ACL, request))
 
 
 class CertificateAdmin(Subject):

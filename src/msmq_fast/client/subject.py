@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import Any
+
 from msmq_fast.client.transport import Requester
 
 
@@ -10,3 +13,10 @@ class Subject:
 
     def __init__(self, link: Requester) -> None:
         self._link = link
+
+
+def expecting(expected: Sequence[str] | None, *fields: Any) -> list[Any]:
+    """Return the payload of a request that may name the versions of which the settings must have one; without
+    them it is the same as before there were versions.
+    """
+    return [*fields] if expected is None else [*fields, list(expected)]

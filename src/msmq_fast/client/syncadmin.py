@@ -5,7 +5,7 @@ Made by tools/syncclient.py of the modules beside it: do not edit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any, Unpack
 
 from msmq_fast.client import admin as _admin
@@ -186,31 +186,40 @@ class AccessAdmin(Wrapper[_securityadmin.AccessAdmin]):
         """Return the owner and the entries of an access control list. Raises QueueNotFound, AccessDenied."""
         return run(self._inner.get(name))
 
-    def grant(self, name: str | None, account: str, rights: str) -> AccessList:
+    def grant(
+        self, name: str | None, account: str, rights: str, *, expected: Sequence[str] | None = None
+    ) -> AccessList:
         """Grant rights, such as `send,peek`, to an account. Raises QueueNotFound, AccessDenied,
-        InvalidParameter.
+        InvalidParameter. With `expected`, raises Changed unless the list in SDDL has one of these versions
+        (see `msmq_fast.protocol.versions`).
         """
-        return run(self._inner.grant(name, account, rights))
+        return run(self._inner.grant(name, account, rights, expected=expected))
 
-    def deny(self, name: str | None, account: str, rights: str) -> AccessList:
-        """Deny rights to an account. Raises QueueNotFound, AccessDenied, InvalidParameter."""
-        return run(self._inner.deny(name, account, rights))
+    def deny(
+        self, name: str | None, account: str, rights: str, *, expected: Sequence[str] | None = None
+    ) -> AccessList:
+        """Deny rights to an account. Raises as `grant`."""
+        return run(self._inner.deny(name, account, rights, expected=expected))
 
-    def revoke(self, name: str | None, account: str, rights: str = "") -> AccessList:
+    def revoke(
+        self, name: str | None, account: str, rights: str = "", *, expected: Sequence[str] | None = None
+    ) -> AccessList:
         """Remove the entries for `rights` of an account from the list; all of its entries if `rights` is
         empty. Raises as `grant`.
         """
-        return run(self._inner.revoke(name, account, rights))
+        return run(self._inner.revoke(name, account, rights, expected=expected))
 
-    def set_owner(self, name: str | None, account: str) -> AccessList:
+    def set_owner(
+        self, name: str | None, account: str, *, expected: Sequence[str] | None = None
+    ) -> AccessList:
         """Make an account the owner of the queue. Raises as `grant`."""
-        return run(self._inner.set_owner(name, account))
+        return run(self._inner.set_owner(name, account, expected=expected))
 
-    def set(self, name: str | None, descriptor: str) -> AccessList:
+    def set(self, name: str | None, descriptor: str, *, expected: Sequence[str] | None = None) -> AccessList:
         """Replace the owner and the entries with those of a security descriptor in SDDL. Raises as
         `grant`.
         """
-        return run(self._inner.set(name, descriptor))
+        return run(self._inner.set(name, descriptor, expected=expected))
 
     def explain(self, name: str | None, account: str, rights: str) -> AccessDecision:
         """Return whether an account ("": the caller) has `rights`, and which entry of the list decides this.
@@ -480,15 +489,18 @@ class QueueAdmin(Wrapper[_admin.QueueAdmin]):
         """Return the properties and counts of a queue. Raises QueueNotFound."""
         return run(self._inner.get(name))
 
-    def set(self, name: str, **properties: Unpack[QueueProperties]) -> QueueInfo:
+    def set(
+        self, name: str, *, expected: Sequence[str] | None = None, **properties: Unpack[QueueProperties]
+    ) -> QueueInfo:
         """Change the given properties of a queue; returns its properties and counts. Raises QueueNotFound,
-        PropertyError.
+        PropertyError. With `expected`, raises Changed unless the settings of the queue have one of these
+        versions (see `msmq_fast.protocol.versions`).
         """
-        return run(self._inner.set(name, **properties))
+        return run(self._inner.set(name, expected=expected, **properties))
 
-    def delete(self, name: str) -> None:
-        """Delete a queue and its messages. Raises QueueNotFound."""
-        run(self._inner.delete(name))
+    def delete(self, name: str, *, expected: Sequence[str] | None = None) -> None:
+        """Delete a queue and its messages. Raises QueueNotFound; with `expected`, Changed as `set`."""
+        run(self._inner.delete(name, expected=expected))
 
     def all(self, kind: str = "user") -> list[QueueInfo]:
         """Return the queues of a kind: `user` or `system`."""

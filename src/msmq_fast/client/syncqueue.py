@@ -5,7 +5,7 @@ Made by tools/syncclient.py of the modules beside it: do not edit.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from msmq_fast.client import cursor as _cursor
@@ -377,8 +377,8 @@ class Queue(ClosingWrapper[_queue.Queue]):
     def __iter__(self) -> Iterator[ReceivedMessage]:
         return iterate(self._inner)
 
-    def purge(self) -> int | None:
+    def purge(self, expected: Sequence[str] | None = None) -> int | None:
         """Remove all messages; returns their number, or None for a queue of another computer, because that
-        computer does not report the number.
+        computer does not report the number. With `expected`, raises Changed as `connection.admin.queues.set`.
         """
-        return run(self._inner.purge())
+        return run(self._inner.purge(expected))

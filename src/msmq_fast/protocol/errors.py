@@ -9,6 +9,8 @@ from typing import ClassVar
 from msmq_fast.protocol.hresults import HRESULTS
 
 _NAMES = {name: code for code, name in HRESULTS.items()}
+_OWN = {0xE00E0001: "MSMQ_FAST_CHANGED"}
+"""Codes of this project, which have the C bit of an HRESULT."""
 
 
 class MSMQError(Exception):
@@ -22,7 +24,7 @@ class MSMQError(Exception):
 
     def __init__(self, detail: str = "", *, code: int | None = None) -> None:
         self.code = self.default_code if code is None else code
-        self.name = HRESULTS.get(self.code, f"0x{self.code:08X}")
+        self.name = HRESULTS.get(self.code) or _OWN.get(self.code) or f"0x{self.code:08X}"
         self.detail = detail
         super().__init__(f"{self.name} (0x{self.code:08X}){': ' + detail if detail else ''}")
 
@@ -187,6 +189,12 @@ class MessageNotAuthenticated(MSMQError):
 
 class MessageLocked(MSMQError):
     default_code = _NAMES["MQ_ERROR_MESSAGE_LOCKED_UNDER_TRANSACTION"]
+
+
+class Changed(MSMQError):
+    """Settings have another version than the request expects: they were changed since they were read."""
+
+    default_code = 0xE00E0001
 
 
 _CLASSES = {cls.default_code: cls for cls in MSMQError.__subclasses__()}

@@ -35,6 +35,24 @@ def test_a_message_is_shown_as_the_command_line_shows_it(server: Server) -> None
     assert (gone.status, gone.code) == (404, "MESSAGE_NOT_FOUND")
 
 
+def test_the_packet_of_a_message_is_a_download(server: Server) -> None:
+    ok(server, "POST", "/queues", body={"name": "packets"})
+    for number in range(3):
+        server.ok("send", "packets", "--body", f"hello {number}", "--label", f"l{number}")
+    row = ok(server, "GET", "/queues/{}/messages", "packets")["items"][1]
+    found = call(server, "GET", "/queues/{}/messages/{}/packet", "packets", row["lookup_id"])
+    assert found.headers["Content-Type"] == "application/octet-stream"
+    name = f"message-{row['lookup_id']}.packet"
+    assert found.headers["Content-Disposition"] == f'attachment; filename="{name}"'
+    # BaseHeader: signature and size (MS-MQMQ 2.2.19.1)
+    assert found.content[4:8] == b"LIOR"
+    assert int.from_bytes(found.content[8:12], "little") == len(found.content)
+    assert b"hello 1" in found.content
+    gone = call(server, "GET", "/queues/{}/messages/{}/packet", "packets", 12345)
+    assert (gone.status, gone.code) == (404, "MESSAGE_NOT_FOUND")
+    assert ok(server, "GET", "/queues/{}", "packets")["messages"] == 3
+
+
 def test_messages_are_selected_by_identifier_priority_and_lookup_id(server: Server) -> None:
     for name in ("chosen", "taken"):
         ok(server, "POST", "/queues", body={"name": name})

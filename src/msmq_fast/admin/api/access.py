@@ -31,21 +31,21 @@ async def _show(call: Call) -> dict[str, Any]:
 
 
 async def _edit(call: Call) -> dict[str, Any]:
-    access, name, body = call.client.admin.access, call.query["queue"], call.body
+    access, name, body, expected = call.client.admin.access, call.query["queue"], call.body, call.expected
     action, account, rights = body["action"], body["account"], body["rights"]
     if action in ("grant", "deny") and not rights:
         raise bad_request(f"{action} needs rights")
     match action:
         case "grant":
-            found = await access.grant(name, account, rights)
+            found = await access.grant(name, account, rights, expected=expected)
         case "deny":
-            found = await access.deny(name, account, rights)
+            found = await access.deny(name, account, rights, expected=expected)
         case "revoke":
-            found = await access.revoke(name, account, rights)
+            found = await access.revoke(name, account, rights, expected=expected)
         case "own":
-            found = await access.set_owner(name, account)
+            found = await access.set_owner(name, account, expected=expected)
         case _:
-            found = await access.set(name, body.get("descriptor", ""))
+            found = await access.set(name, body.get("descriptor", ""), expected=expected)
     return _plain(found.as_map())
 
 

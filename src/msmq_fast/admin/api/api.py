@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Mapping
 from typing import Any, Final
 
-from msmq_fast.admin.api.errors import Refusal, bad_request
+from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.admin.api.gateway import Gateway
-from msmq_fast.admin.api.operation import Call, Operation, Parameter, version_of
+from msmq_fast.admin.api.operation import Call, Parameter, expected_of
 from msmq_fast.admin.api.operations import BY_NAME
 from msmq_fast.admin.api.schema import check
 from msmq_fast.admin.view import View
@@ -40,7 +40,8 @@ class Api:
         """Perform the operation `name` for `caller`; returns what its JSON twin answers, or a Download.
 
         `query` maps names of parameters to values, which may be texts as in a query string; those of
-        parameters that may be repeated are lists. `version` is the ETag that the resource must still have.
+        parameters that may be repeated are lists. `version` is the ETag that the resource must still have, in
+        the form of an If-Match header.
         Raises Refusal, MSMQError, TimeoutError.
         """
         operation = BY_NAME[name]
@@ -52,18 +53,10 @@ class Api:
         given_path = _parameters(operation.path_parameters, path or {})
         given_query = _parameters(operation.parameters, query or {})
         async with asyncio.timeout(_PATIENCE), self._gateway.client(caller) as client:
-            if version is not None:
-                current = BY_NAME[operation.locked_by]
-                same = {parameter.name: given_query[parameter.name] for parameter in current.parameters}
-                shown = await current.handler(Call(caller, client, self._view, given_path, same))
-                _check_version(current, shown, version)
-            return await operation.handler(Call(caller, client, self._view, given_path, given_query, body))
-
-
-def _check_version(operation: Operation, answer: Any, wanted: str) -> None:
-    current = version_of(operation, answer)
-    if wanted.strip() != "*" and current not in (one.strip() for one in wanted.split(",")):
-        raise Refusal("CHANGED", f"the resource has changed: its ETag is now {current}; read it again")
+            expected = None if version is None else expected_of(version)
+            return await operation.handler(
+                Call(caller, client, self._view, given_path, given_query, body, expected)
+            )
 
 
 def _parameters(known: tuple[Parameter, ...], given: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from msmq_fast.admin.api.errors import bad_request, code_of
 from msmq_fast.admin.api.messages import FILTER, LOOKUP_ID, wanted
-from msmq_fast.admin.api.operation import OUTGOING, QUEUE, Call, Download, Operation, Parameter
+from msmq_fast.admin.api.operation import OUTGOING, QUEUE, Call, Operation, Parameter
 from msmq_fast.admin.api.schema import array, decoded, flag, number, record, text
 from msmq_fast.client.exchange import Done, Filter
 from msmq_fast.client.message import Message
@@ -192,12 +192,6 @@ async def _send(call: Call) -> dict[str, Any]:
         return {"count": 1, "message_id": await queue.send(message, transaction=single)}
 
 
-async def _body(call: Call) -> Download:
-    async with call.client.open(call.path["queue"], Access.PEEK) as queue:
-        message = await queue.lookup(call.path["lookup_id"])
-    return Download(bytes(message.body), f"message-{message.lookup_id}.bin")
-
-
 _DONE: Final = record(
     "BatchResult",
     {
@@ -333,16 +327,5 @@ OPERATIONS: Final = [
             },
         ),
         status=201,
-        repeatable=True,
-    ),
-    Operation(
-        "messages.body",
-        "GET",
-        "/queues/{queue}/messages/{lookup_id}/body",
-        "Download the body of a message",
-        _body,
-        None,
-        verb="peek",
-        path_parameters=(QUEUE, LOOKUP_ID),
     ),
 ]

@@ -128,7 +128,6 @@ OPERATIONS: Final = [
         path_parameters=(_TYPE,),
         body=_ATTRIBUTES,
         status=201,
-        repeatable=True,
     ),
     Operation(
         "directory.show",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.errors import Changed, MSMQError
 from msmq_fast.security.callers import CallerRefused
 
 __all__ = ["STATUS", "Refusal", "bad_request", "code_of", "denied", "refusal_of"]
@@ -82,6 +82,8 @@ def refusal_of(error: Exception) -> Refusal | None:
             return error
         case CallerRefused():
             return Refusal(error.code, str(error))
+        case Changed():
+            return Refusal("CHANGED", error.detail)
         case MSMQError():
             return Refusal(code_of(error), error.detail or str(error))
         case TimeoutError():

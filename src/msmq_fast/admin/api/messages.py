@@ -1,4 +1,4 @@
-"""Operations on messages of a queue: browse them, show one. Browsing never removes a message."""
+"""Operations on messages of a queue: browse them, show or download one. Browsing never removes a message."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import asyncio
 from typing import Any, Final
 
 from msmq_fast.admin.api.errors import bad_request
-from msmq_fast.admin.api.operation import QUEUE, Call, Operation, Parameter
+from msmq_fast.admin.api.operation import QUEUE, Call, Download, Operation, Parameter
 from msmq_fast.admin.api.schema import array, flag, number, of, record, text
 from msmq_fast.bodies.preview import preview
 from msmq_fast.client.exchange import Filter
@@ -116,6 +116,25 @@ async def _show(call: Call) -> dict[str, Any]:
     return {**message.to_json()}
 
 
+async def _body(call: Call) -> Download:
+    async with call.client.open(call.path["queue"], Access.PEEK) as queue:
+        message = await queue.lookup(call.path["lookup_id"])
+    return Download(bytes(message.body), f"message-{message.lookup_id}.bin")
+
+
+async def _packet(call: Call) -> Download:
+    lookup_id = call.path["lookup_id"]
+    chosen = Filter(lookup_ids=(lookup_id,))
+    async with call.client.open(call.path["queue"], Access.PEEK) as queue:
+        after, upto, finished = 0, 0, False
+        while not finished:
+            page = await call.client.admin.messages.browse(queue, chosen, after, upto, 1)
+            after, upto, finished = page.next, page.upto, page.finished
+            for message in page.messages:
+                return Download(message.packet, f"message-{lookup_id}.packet")
+    raise MessageNotFound(f"the queue has no message {lookup_id} that no reader has locked")
+
+
 _MESSAGE: Final = of(MessageInfo)
 _ROW: Final = record(
     "MessageRow",
@@ -175,6 +194,26 @@ OPERATIONS: Final = [
         _show,
         _MESSAGE,
         verb="peek",
+        path_parameters=(QUEUE, LOOKUP_ID),
+    ),
+    Operation(
+        "messages.body",
+        "GET",
+        "/queues/{queue}/messages/{lookup_id}/body",
+        "Download the body of a message",
+        _body,
+        None,
+        verb="peek",
+        path_parameters=(QUEUE, LOOKUP_ID),
+    ),
+    Operation(
+        "messages.packet",
+        "GET",
+        "/queues/{queue}/messages/{lookup_id}/packet",
+        "Download the UserMessage packet of a message",
+        _packet,
+        None,
+        about="The packet (MS-MQMQ 2.2.20) is what MS-MQQB carries: all headers, and the body.",
         path_parameters=(QUEUE, LOOKUP_ID),
     ),
 ]

@@ -6,25 +6,36 @@ its handler in the module of its subject; 2. add an `Operation` to the OPERATION
 
 from __future__ import annotations
 
-import hashlib
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.admin.api.schema import Schema, text
+from msmq_fast.protocol.versions import version_of
 
 if TYPE_CHECKING:
     from msmq_fast.admin.view import View
     from msmq_fast.client.connection import Connection
     from msmq_fast.security.callers import Caller
 
-__all__ = ["OUTGOING", "QUEUE", "Call", "Download", "Handler", "Operation", "Parameter", "version_of"]
+__all__ = [
+    "OUTGOING",
+    "QUEUE",
+    "Call",
+    "Download",
+    "Handler",
+    "Operation",
+    "Parameter",
+    "etag_of",
+    "expected_of",
+]
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
     """One call of an operation. `path`, `query` and `body` are checked against the table.
+
+    `expected` are the versions of which the resource must have one, None if any will do.
 
     `client` is a connection to the queue manager with the identity of the caller. `view` is what the admin
     port shows of the server.
@@ -36,6 +47,7 @@ class Call:
     path: Mapping[str, Any]
     query: Mapping[str, Any]
     body: Any = None
+    expected: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +103,8 @@ class Operation:
     - `body`: the schema of the JSON body; None if the operation takes no body.
     - `answer`: the schema of the answer; None for a Download.
     - `version`: for reads whose answer has an ETag: returns the part of the answer that the ETag covers.
-    - `locked_by`: for changes that obey If-Match: the name of the read with that ETag, which takes the same
-      parameters.
-    - `repeatable`: whether an Idempotency-Key makes a repeated request return the first answer.
+    - `locked_by`: for changes that obey If-Match: the name of the read with that ETag. The handler passes
+      `expected` of its call with the request to the queue manager, which compares and changes in one step.
     """
 
     name: str
@@ -111,7 +122,6 @@ class Operation:
     status: int = 200
     version: Callable[[Any], Any] | None = None
     locked_by: str = ""
-    repeatable: bool = False
 
     @property
     def changes(self) -> bool:
@@ -119,13 +129,25 @@ class Operation:
         return self.method != "GET"
 
     @property
+    def repeatable(self) -> bool:
+        """Whether an Idempotency-Key makes a repeated request return the first answer."""
+        return self.method == "POST"
+
+    @property
     def subject(self) -> str:
         """The first word of the name, which groups operations."""
         return self.name.partition(".")[0]
 
 
-def version_of(operation: Operation, answer: Any) -> str:
-    """Return the ETag of an answer of a read that has a `version`."""
+def etag_of(operation: Operation, answer: Any) -> str:
+    """Return the ETag of an answer of a read that has a `version`: the version of its settings, quoted."""
     assert operation.version is not None  # noqa: S101 - the caller asks reads with a version only
-    covered = json.dumps(operation.version(answer), sort_keys=True)
-    return f'"{hashlib.blake2s(covered.encode(), digest_size=12).hexdigest()}"'
+    return f'"{version_of(operation.version(answer))}"'
+
+
+def expected_of(given: str) -> tuple[str, ...] | None:
+    """Return the versions that an If-Match header names; None for `*`, which means any version."""
+    tags = tuple(tag.strip() for tag in given.split(","))
+    if "*" in tags:
+        return None
+    return tuple(tag[1:-1] for tag in tags if len(tag) > 1 and tag[0] == tag[-1] == '"')

@@ -9,6 +9,7 @@ from msmq_fast.admin.api.operation import QUEUE, Call, Operation, Parameter
 from msmq_fast.admin.api.schema import array, choice, flag, number, of, record, text
 from msmq_fast.protocol.frames import Access
 from msmq_fast.protocol.resources import QueueInfo, QueueProperties
+from msmq_fast.protocol.versions import queue_settings
 
 __all__ = ["NAME", "OPERATIONS", "PAGE", "PROPERTIES", "page_of"]
 
@@ -69,24 +70,21 @@ async def _create(call: Call) -> dict[str, Any]:
 async def _set(call: Call) -> dict[str, Any]:
     if not call.body:
         raise bad_request("the body must name a property to change")
-    return (await call.client.admin.queues.set(call.path["queue"], **call.body)).as_map()
+    return (
+        await call.client.admin.queues.set(call.path["queue"], expected=call.expected, **call.body)
+    ).as_map()
 
 
 async def _delete(call: Call) -> dict[str, Any]:
     name = call.path["queue"]
-    await call.client.admin.queues.delete(name)
+    await call.client.admin.queues.delete(name, expected=call.expected)
     return {"deleted": name}
 
 
 async def _purge(call: Call) -> dict[str, Any]:
     name = call.path["queue"]
     async with call.client.open(name, Access.RECEIVE) as queue:
-        return {"purged": await queue.purge(), "name": name}
-
-
-def _settings(queue: dict[str, Any]) -> dict[str, Any]:
-    """Return what the ETag of a queue covers: its settings, without counts."""
-    return {name: queue[name] for name in (*QueueProperties.__annotations__, "guid") if name in queue}
+        return {"purged": await queue.purge(call.expected), "name": name}
 
 
 OPERATIONS: Final = [
@@ -134,7 +132,7 @@ OPERATIONS: Final = [
         of(QueueInfo),
         verb="queue show",
         path_parameters=(QUEUE,),
-        version=_settings,
+        version=queue_settings,
     ),
     Operation(
         "queues.create",
@@ -146,7 +144,6 @@ OPERATIONS: Final = [
         verb="queue create",
         body=record("NewQueue", {"name": NAME, **PROPERTIES}, "name"),
         status=201,
-        repeatable=True,
     ),
     Operation(
         "queues.set",

@@ -69,9 +69,9 @@ class Repeats:
 
     def _forget_old(self) -> None:
         ends = self._monotonic() - _LIFETIME
-        while self._kept:
-            oldest = next(iter(self._kept.values()))
+        # A request under way is not forgotten: there are few, and each ends within a minute.
+        for place, oldest in [(place, kept) for place, kept in self._kept.items() if kept.answer is not None]:
             if oldest.began >= ends and len(self._kept) < MOST and self._bytes <= MOST_BYTES:
                 return
-            self._kept.popitem(last=False)
+            del self._kept[place]
             self._bytes -= oldest.size

@@ -18,7 +18,7 @@ from aiohttp import web
 from msmq_fast.admin.api.api import Api
 from msmq_fast.admin.api.errors import Refusal, bad_request, refusal_of
 from msmq_fast.admin.api.openapi import document
-from msmq_fast.admin.api.operation import Download, Operation, version_of
+from msmq_fast.admin.api.operation import Download, Operation, etag_of
 from msmq_fast.admin.api.operations import OPERATIONS
 from msmq_fast.admin.api.repeats import Repeats
 from msmq_fast.admin.application import MAX_BODY
@@ -196,7 +196,7 @@ def _answer(operation: Operation, answer: Any) -> web.Response:
         )
     response = _json(answer, operation.status)
     if operation.version is not None:
-        response.headers["ETag"] = version_of(operation, answer)
+        response.headers["ETag"] = etag_of(operation, answer)
     return response
 
 

@@ -9,6 +9,7 @@ from uuid import UUID
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.handlers.permissions import descriptor_of
 from msmq_fast.app.session import Handler, Session
+from msmq_fast.app.versions import EXPECTED, check_version
 from msmq_fast.protocol.errors import (
     IllegalPropertyValue,
     InvalidParameter,
@@ -17,6 +18,7 @@ from msmq_fast.protocol.errors import (
     UnsupportedOperation,
 )
 from msmq_fast.protocol.frames import Frame
+from msmq_fast.protocol.versions import queue_settings
 from msmq_fast.qm.operator.paging import SORTS, page
 from msmq_fast.qm.operator.showing import KINDS, infos
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
@@ -116,7 +118,8 @@ def _create(session: Session, request_id: int, payload: memoryview) -> None:
 
 
 def _delete(session: Session, request_id: int, payload: memoryview) -> None:
-    (name,) = arguments(payload, _NAME)
+    name, expected = arguments(payload, _NAME, EXPECTED)
+    check_queue(session, session.manager.find(name), expected)
     session.when(request_id, session.manager.delete_queue(name, token=session.token))
 
 
@@ -126,11 +129,18 @@ def _get(session: Session, request_id: int, payload: memoryview) -> None:
 
 
 def _set(session: Session, request_id: int, payload: memoryview) -> None:
-    name, properties = arguments(payload, _NAME, _PROPERTIES)
+    name, properties, expected = arguments(payload, _NAME, _PROPERTIES, EXPECTED)
     manager = session.manager
     queue = manager.find(name)
+    check_queue(session, queue, expected)
     done = manager.set_properties(queue, token=session.token, **properties_of(properties))
     session.when(request_id, done, lambda _: _shown(session, queue))
+
+
+def check_queue(session: Session, queue: Queue, expected: list[Any] | None) -> None:
+    """Raise Changed unless `expected` is None or holds the version of the settings that the caller sees."""
+    if expected is not None:
+        check_version(expected, queue_settings(_shown(session, queue)))
 
 
 def _list(session: Session, request_id: int, payload: memoryview) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.session import Handler, Session
+from msmq_fast.app.versions import EXPECTED, check_version
 from msmq_fast.protocol.errors import IllegalPropertyValue, InvalidParameter, PropertyError
 from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.queues.queue import Queue, QueueKind
@@ -113,12 +114,13 @@ def _show(session: Session, request_id: int, payload: memoryview) -> None:
 
 
 def _edit(session: Session, request_id: int, payload: memoryview) -> None:
-    name, action, account, rights = arguments(
-        payload, _NAME, Field("action", str), _ACCOUNT, Field("rights", str, default="")
+    name, action, account, rights, expected = arguments(
+        payload, _NAME, Field("action", str), _ACCOUNT, Field("rights", str, default=""), EXPECTED
     )
     manager = session.manager
     queue, kind = _target(session, name)
     old = manager.guard.machine if queue is None else queue.security
+    check_version(expected, to_sddl(old))
     if action in _EDITS:
         trustee = _account(session, account)
         everything = action == "revoke" and not rights

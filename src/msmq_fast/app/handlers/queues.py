@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from msmq_fast.app.arguments import Field, arguments
 from msmq_fast.app.fanout import open_sending
+from msmq_fast.app.handlers.administration import check_queue
 from msmq_fast.app.session import Handle, Handler, Session
+from msmq_fast.app.versions import EXPECTED
 from msmq_fast.protocol.errors import (
     InsufficientResources,
     MSMQError,
     RemoteMachineNotAvailable,
     UnsupportedAccessMode,
+    UnsupportedOperation,
 )
 from msmq_fast.protocol.frames import Access, Frame
 from msmq_fast.qm import access as qm_access
@@ -101,14 +104,18 @@ def _close(session: Session, request_id: int, payload: memoryview) -> None:
 
 
 def _purge(session: Session, request_id: int, payload: memoryview) -> None:
-    (number,) = arguments(payload, _HANDLE)
+    number, expected = arguments(payload, _HANDLE, EXPECTED)
     handle = session.handle(number)
     if handle.remote is not None:
+        if expected is not None:
+            raise UnsupportedOperation("the version of a queue of another computer is not known")
         done = handle.remote.purge()
         session.manager.audit.recorded(done, session.token, "purge", handle.name, lambda _: "")
         session.when(request_id, done)
         return
-    session.when(request_id, handle.reader().purge(), int)
+    reader = handle.reader()
+    check_queue(session, reader.queue, expected)
+    session.when(request_id, reader.purge(), int)
 
 
 HANDLERS: dict[int, Handler] = {Frame.OPEN: _open, Frame.CLOSE: _close, Frame.PURGE: _purge}

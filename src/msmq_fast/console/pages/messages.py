@@ -88,13 +88,19 @@ def _decode(
 
 async def _download(visit: Visit) -> web.Response:
     part = visit.get("part", "body")
-    if part not in ("body", "extension"):
-        raise bad_request("part must be body or extension")
-    message = await _message(visit)
+    if part in ("body", "packet"):
+        path = {"queue": visit.get("queue"), "lookup_id": visit.get("id")}
+        found = await visit.perform(f"messages.{part}", path=path)
+        content, name = found.content, found.name
+    elif part == "extension":
+        message = await _message(visit)
+        content, name = b64decode(message["extension_b64"]), f"extension-{int(message['lookup_id'])}.bin"
+    else:
+        raise bad_request("part must be body, extension or packet")
     return web.Response(
-        body=b64decode(message[f"{part}_b64"]),
+        body=content,
         content_type="application/octet-stream",
-        headers={"Content-Disposition": f'attachment; filename="{part}-{int(message["lookup_id"])}.bin"'},
+        headers={"Content-Disposition": f'attachment; filename="{name}"'},
     )
 
 
