@@ -30,6 +30,9 @@ class FakeView:
     def ready(self) -> str | None:
         return self.reason
 
+    def last_snapshot(self) -> int:
+        return 0
+
     def throttled(self) -> str:
         return ""
 

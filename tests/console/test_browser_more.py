@@ -21,6 +21,10 @@ PATHS: tuple[str, ...] = (
     "/queue?name=orders",
     "/outgoing",
     "/outgoing/queue?name=DIRECT%3DTCP:127.0.0.9%5Cprivate%24%5Cfar",
+    "/sessions",
+    "/transactions",
+    "/maintenance",
+    "/keys",
 )
 SHOTS = Path("build/screenshots")
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import http.client
 from collections.abc import Iterator
+from contextlib import closing
 from urllib.parse import urlencode
 
 import pytest

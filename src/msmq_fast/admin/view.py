@@ -65,10 +65,13 @@ class View(Protocol):
         """
 
     def throttled(self) -> str:
-        """Return why the running server accepts no messages, memory or disk; "" if it accepts them."""
+        """Return which resource is used up, so that no messages are accepted; "" if none is."""
 
     def resources(self) -> Resources:
         """Return what the server uses of the machine."""
+
+    def last_snapshot(self) -> int:
+        """Return the time of the last snapshot in seconds since 1970; 0 if there was none since the start."""
 
     def queues(self) -> Iterable[QueueInfo]:
         """Return the user queues and the system queues."""

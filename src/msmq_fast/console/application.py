@@ -18,13 +18,15 @@ from msmq_fast.admin.api.api import Api
 from msmq_fast.admin.api.errors import refusal_of
 from msmq_fast.console.forms import is_small
 from msmq_fast.console.guard import HEADERS, is_forged, is_known_host, is_own_origin
+from msmq_fast.console.jobs import Jobs
 from msmq_fast.console.live import Live
 from msmq_fast.console.logons import Logon, LogonRefused, Logons
 from msmq_fast.console.pages import LIVE, PAGES
 from msmq_fast.console.rendering import Renderer
-from msmq_fast.console.sessions import Notice, Sessions
+from msmq_fast.console.sessions import Notice, Session, Sessions
 from msmq_fast.console.streams import Ended, Streams
 from msmq_fast.console.visit import THEMES, Visit, theme_of
+from msmq_fast.security.callers import Caller
 from msmq_fast.security.webpages import connection_ends
 
 __all__ = ["CONSOLE_PATH", "build_console"]
@@ -62,14 +64,16 @@ class _Console:
         self._renderer = Renderer()
         self._files = dict(_static_files())
         self._streams = Streams()
+        self._jobs = Jobs()
         # Only pages that a browser reads: a stream must not act.
         self._live = {
             f"{CONSOLE_PATH}{path}": page for method, path, page in PAGES if method == "GET" and path in LIVE
         }
 
     async def close(self, _: web.Application) -> None:
-        """End the streams, because the server stops."""
+        """End streams and jobs, because the server stops."""
         await self._streams.close()
+        await self._jobs.close()
 
     @web.middleware
     async def boundary(self, request: web.Request, handler: _Handler) -> web.StreamResponse:
@@ -110,14 +114,7 @@ class _Console:
             if session is None or caller is None:
                 following = request.path_qs if request.method == "GET" else ""
                 raise web.HTTPSeeOther("/ui/login?" + urlencode({"next": following}))
-            visit = Visit(
-                request,
-                caller.at(request.remote or ""),
-                session,
-                self._api,
-                self._renderer,
-                is_live=request.path in self._live,
-            )
+            visit = self._visit(request, caller, session, Live(), follows=False)
             if request.method == "GET":
                 return await page(visit)
             try:
@@ -131,6 +128,22 @@ class _Console:
                 raise visit.back(request.path_qs, Notice("failed", str(refusal))) from None
 
         return handle
+
+    def _visit(
+        self, request: web.Request, caller: Caller, session: Session, live: Live, *, follows: bool
+    ) -> Visit:
+        return Visit(
+            request,
+            caller.at(request.remote or ""),
+            session,
+            self._sessions,
+            self._jobs,
+            self._api,
+            self._renderer,
+            live,
+            follows,
+            is_live=request.path in self._live,
+        )
 
     # ---- updates of open pages
 
@@ -158,10 +171,7 @@ class _Console:
             caller = None if session is None else self._logons.renewed(session.logon)
             if session is None or caller is None:
                 raise Ended
-            at = caller.at(request.remote or "")
-            await page(
-                Visit(request, at, session, self._api, self._renderer, live, follows=True, is_live=True)
-            )
+            await page(self._visit(request, caller, session, live, follows=True))
 
         return render
 

@@ -29,8 +29,8 @@ _LONGEST_COOKIE: Final = 64  # characters
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """The result of an action, shown on the next page. `kind` is `done`, `partial` or `failed`; `details` are
-    further lines, such as the refusals by reason.
+    """The result of an action, shown on the next page. `kind` is `done`, `begun`, `partial` or `failed`;
+    `details` are further lines, such as the refusals by reason.
     """
 
     kind: str
@@ -119,6 +119,14 @@ class Sessions:
         """Yield the sessions that have not ended, beginning with the newest log-on."""
         self._expire(self._monotonic())
         yield from sorted(self._sessions.values(), key=lambda session: -session.number)
+
+    def idle(self, session: Session) -> float:
+        """Return the seconds since the last use of a session."""
+        return self._monotonic() - session.used
+
+    def age(self, session: Session) -> float:
+        """Return the seconds since the log-on of a session."""
+        return self._monotonic() - session.began
 
     def _expire(self, now: float) -> None:
         for key in [key for key, session in self._sessions.items() if _has_ended(session, now)]:

@@ -10,9 +10,10 @@ from typing import Any
 from aiohttp import web
 
 from msmq_fast.admin.api.api import Api
+from msmq_fast.console.jobs import Jobs
 from msmq_fast.console.live import Live
 from msmq_fast.console.rendering import Renderer
-from msmq_fast.console.sessions import Notice, Session
+from msmq_fast.console.sessions import Notice, Session, Sessions
 from msmq_fast.security.callers import Caller
 
 __all__ = ["THEMES", "Visit", "theme_of"]
@@ -37,6 +38,8 @@ class Visit:
     request: web.Request
     caller: Caller
     session: Session
+    sessions: Sessions
+    jobs: Jobs
     api: Api
     renderer: Renderer
     live: Live = field(default_factory=Live)
@@ -70,6 +73,16 @@ class Visit:
         query = {"queue": queue, "rights": right} if queue else {"rights": right}
         return bool((await self.perform("access.explain", query=query))["granted"])
 
+    def number(self, name: str) -> int:
+        """Return a parameter that is a whole number; 0 if it is missing or is not one."""
+        text = self.get(name)
+        return int(text) if text.isascii() and text.isdigit() and len(text) <= 18 else 0
+
+    @property
+    def observes(self) -> bool:
+        """Whether the caller may look at everything: administrators and readers."""
+        return self.caller.token.administrator or self.caller.token.reader
+
     async def administers(self) -> bool:
         """Whether the caller may administer the queue manager."""
         return await self.may("set-properties")
@@ -84,7 +97,8 @@ class Visit:
             server=server,
             uptime=uptime if uptime < 60 else uptime - uptime % 60,
             caller=self.caller.name,
-            reads_audit=self.caller.token.administrator or self.caller.token.reader,
+            observes=self.observes,
+            administrator=self.caller.token.administrator,
             here=self.request.path,
             theme=theme_of(self.request),
             notices=[] if self.follows else self.session.take_notices(),
@@ -93,6 +107,16 @@ class Visit:
             **values,
         )
         return web.Response(text=text, status=status, content_type="text/html")
+
+    async def confirm(
+        self, title: str, text: str, facts: Mapping[str, object], *, button: str, back: str
+    ) -> web.Response:
+        """Return a page with a button that acts: it posts to the URL of this page. `back` is the URL of the
+        page to which `Cancel` leads.
+        """
+        return await self.page(
+            "confirm.html", title, text=text, facts=facts, button=button, back=back, url=self.request.path_qs
+        )
 
     def back(self, url: str, notice: Notice) -> web.HTTPSeeOther:
         """Return the redirection after an action; the page shows its result."""

@@ -335,6 +335,7 @@ class Assembly:
             self._refused,
             Figures(
                 started=runtime.clock.wall_us() // 1_000_000,
+                last_snapshot=lambda: runtime.snapshots.last_s,
                 sessions=lambda: mqqb.connections,
                 app_connections=lambda: app.connections,
                 messages_in=lambda: mqqb.messages_in,

@@ -253,8 +253,8 @@ class FeedEvent(NamedTuple):
 
     @property
     def caller(self) -> int:
-        """For RECEIVED, REMOVED, PURGED and MOVED events, the number of the program that caused the event (see
-        qm/feed/callers.py), or 0 if it is not known. For other events 0.
+        """For RECEIVED, REMOVED, PURGED and MOVED events, the number of the program that caused the event, or
+        0 if it is not known; see qm/feed/callers.py. For other events 0.
         """
         if self.kind == EventKind.MOVED:
             return self.sequence_number

@@ -46,7 +46,6 @@ WITHOUT = {
     "backup pull": FILES,
     "backup list": STORAGE,
     "backup prune": STORAGE,
-    "support-bundle": "writes an archive on this machine, from what other calls answer",
     "store compact": FILES,
     "completion": TERMINAL,
     "help": TERMINAL,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from typing import Any, Final
+from typing import Any
 
 from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.admin.api.gateway import Gateway
@@ -16,8 +16,6 @@ from msmq_fast.protocol.text import quoted
 from msmq_fast.security.callers import Caller
 
 __all__ = ["Api"]
-
-_PATIENCE: Final = 60.0  # seconds for one operation
 
 
 class Api:
@@ -52,7 +50,7 @@ class Api:
             body = check(operation.body, body, "the body")
         given_path = _parameters(operation.path_parameters, path or {})
         given_query = _parameters(operation.parameters, query or {})
-        async with asyncio.timeout(_PATIENCE), self._gateway.client(caller) as client:
+        async with asyncio.timeout(operation.patience), self._gateway.client(caller) as client:
             expected = None if version is None else expected_of(version)
             return await operation.handler(
                 Call(caller, client, self._view, given_path, given_query, body, expected)

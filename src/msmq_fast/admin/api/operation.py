@@ -105,6 +105,7 @@ class Operation:
     - `version`: for reads whose answer has an ETag: returns the part of the answer that the ETag covers.
     - `locked_by`: for changes that obey If-Match: the name of the read with that ETag. The handler passes
       `expected` of its call with the request to the queue manager, which compares and changes in one step.
+    - `patience`: the seconds after which the operation is given up.
     """
 
     name: str
@@ -122,6 +123,7 @@ class Operation:
     status: int = 200
     version: Callable[[Any], Any] | None = None
     locked_by: str = ""
+    patience: float = 60.0
 
     @property
     def changes(self) -> bool:

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import asyncio
+import re
 from typing import Any, Final
 
-from msmq_fast.admin.api.operation import Call, Operation
+from msmq_fast.admin.api.operation import Call, Download, Operation
 from msmq_fast.admin.api.schema import anything, flag, number, of, record, text
+from msmq_fast.client.supportbundle import Bundle, ask_server
 from msmq_fast.protocol.resources import SnapshotInfo
 
 __all__ = ["OPERATIONS"]
+
+_NAME: Final = re.compile(r"[^A-Za-z0-9.-]")  # what the name of a file does not take over from a computer's
+_LONGEST_SNAPSHOT: Final = 6 * 3600.0  # seconds
 
 
 async def _show(call: Call) -> dict[str, Any]:
@@ -35,6 +41,20 @@ async def _reload(call: Call) -> dict[str, Any]:
     return await call.client.admin.reload()
 
 
+async def _snapshots(call: Call) -> dict[str, Any]:
+    progress = await call.client.admin.snapshot_progress()
+    running = None if progress is None else {"written": progress[0], "total": progress[1]}
+    return {"last": call.view.last_snapshot(), "running": running}
+
+
+async def _bundle(call: Call) -> Download:
+    bundle = Bundle()
+    await ask_server(bundle, call.client)
+    bundle.add("missing.txt", bundle.missing)
+    content = await asyncio.to_thread(bundle.archive)
+    return Download(content, f"{_NAME.sub('_', call.client.computer_name)}-support.tar.gz")
+
+
 async def _snapshot(call: Call) -> dict[str, Any]:
     body = call.body
     return (await call.client.admin.snapshot(body["directory"], body.get("bytes_per_second"))).as_map()
@@ -58,7 +78,8 @@ OPERATIONS: Final = [
         _snapshot,
         of(SnapshotInfo),
         verb="backup create",
-        about="The copy is cancelled if it takes longer than a minute: use the command for large stores.",
+        about="The answer comes when the copy is complete; `server.snapshots` shows its progress.",
+        patience=_LONGEST_SNAPSHOT,
         body=record(
             "NewSnapshot",
             {
@@ -68,6 +89,35 @@ OPERATIONS: Final = [
             "directory",
         ),
         status=201,
+    ),
+    Operation(
+        "server.snapshots",
+        "GET",
+        "/server/snapshots",
+        "Show when the last copy of the store was made, and the progress of the one under way",
+        _snapshots,
+        record(
+            "Snapshots",
+            {
+                "last": number("seconds since 1970; 0 if there was none since the start", most=2**63),
+                "running": {
+                    **record(
+                        "SnapshotProgress", {"written": number(most=2**63), "total": number(most=2**63)}
+                    ),
+                    "type": ["object", "null"],
+                },
+            },
+        ),
+    ),
+    Operation(
+        "server.bundle",
+        "GET",
+        "/server/support-bundle",
+        "Download the state of the server for its maintainers, without messages and secrets",
+        _bundle,
+        None,
+        verb="support-bundle",
+        about="Parts that the caller may not read are named in `missing.txt`.",
     ),
     Operation(
         "server.show",

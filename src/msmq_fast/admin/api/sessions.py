@@ -25,7 +25,7 @@ _PAGE: Final = record(
 
 async def _list(call: Call) -> dict[str, Any]:
     page = await call.client.admin.sessions.page(
-        call.query.get("kind", ""), after=call.query["after"], limit=call.query["limit"]
+        call.query["kind"] or "", after=call.query["after"], limit=call.query["limit"]
     )
     return {"items": [one.as_map() for one in page.sessions], "total": page.total, "next": page.next}
 

@@ -1,21 +1,17 @@
 """`msmq-fast support-bundle`: collects what a maintainer needs to know about a server into one archive.
 
-To add a file: give `_Bundle.add` its name and its lines, in `_ask_server` if a server has to answer, else in
-`_local`. Never add a file of the data directory or of the configuration as it is: those hold secrets.
+To add a file: give `Bundle.add` its name and its lines, in `client/supportbundle.py` if a server has to
+answer, else in `_local`. Never add a file of the data directory or of the configuration as it is: those hold
+secrets.
 """
 
 from __future__ import annotations
 
 import argparse
-import io
-import json
 import os
 import platform
 import shutil
 import sys
-import tarfile
-import time
-from collections.abc import Awaitable, Callable, Iterable
 from datetime import UTC, datetime
 from itertools import islice
 from pathlib import Path
@@ -25,8 +21,7 @@ from msmq_fast.cli.adminport import first_answer, get
 from msmq_fast.cli.endpoint import ENDPOINT_VARIABLE, load_configuration
 from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
-from msmq_fast.client.errors import ConnectionLost
-from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.client.supportbundle import LARGEST, Bundle, ask_server, json_line
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.release import release
 from msmq_fast.terminal.commands import Command, Example
@@ -39,41 +34,7 @@ if TYPE_CHECKING:
 
 __all__ = ["COMMAND"]
 
-_LARGEST: Final = 8 * 1024 * 1024  # bytes of one file; a longer one ends after its last whole line
-_AUDIT_ENTRIES: Final = 1000  # the newest ones
 _LISTED_FILES: Final = 1000  # files of the data directory
-_FOLDER: Final = "msmq-fast-support"
-
-
-class _Bundle:
-    """The files of an archive, held in memory: at most `_LARGEST` bytes each. `missing` has one line for each
-    file or part that could not be had.
-    """
-
-    def __init__(self) -> None:
-        self.files: dict[str, bytes] = {}
-        self.missing: list[str] = []
-
-    def add(self, name: str, lines: Iterable[str]) -> None:
-        """Add a text file; the lines have no line ends. Lines beyond the size limit are left out."""
-        found = bytearray()
-        for line in lines:
-            encoded = line.encode("utf-8", "backslashreplace") + b"\n"
-            if len(found) + len(encoded) > _LARGEST:
-                self.missing.append(f"{name}: ends after {_LARGEST} bytes")
-                break
-            found += encoded
-        self.files[name] = bytes(found)
-
-    def archive(self) -> bytes:
-        """Return the files as a compressed tar archive."""
-        target = io.BytesIO()
-        with tarfile.open(fileobj=target, mode="w:gz") as archive:
-            for name, content in self.files.items():
-                entry = tarfile.TarInfo(f"{_FOLDER}/{name}")
-                entry.size, entry.mtime, entry.mode = len(content), int(time.time()), 0o600
-                archive.addfile(entry, io.BytesIO(content))
-        return target.getvalue()
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -107,7 +68,7 @@ def _run(arguments: argparse.Namespace) -> int:
     except OSError as error:
         raise CommandError(Exit.FAILURE, f"cannot write {path}: {error.strerror}") from None
     with os.fdopen(handle, "wb") as file:
-        bundle = _Bundle()
+        bundle = Bundle()
         config = _configuration(bundle, arguments)
         code = _server(bundle, config, arguments)
         _local(bundle, config, arguments.timeout)
@@ -131,7 +92,7 @@ def _run(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _configuration(bundle: _Bundle, arguments: argparse.Namespace) -> Config | None:
+def _configuration(bundle: Bundle, arguments: argparse.Namespace) -> Config | None:
     """Add the effective configuration, with its secrets hidden. Returns None if it has mistakes."""
     # Imported late, as in the other commands: a mistyped argument should not wait for it.
     from msmq_fast.config.effective import effective
@@ -149,11 +110,11 @@ def _configuration(bundle: _Bundle, arguments: argparse.Namespace) -> Config | N
         )
         return None
     rows = ({"key": one.name, "value": one.value, "origin": str(one.origin)} for one in effective(config))
-    bundle.add("configuration.jsonl", map(_json, rows))
+    bundle.add("configuration.jsonl", map(json_line, rows))
     return config
 
 
-def _server(bundle: _Bundle, config: Config | None, arguments: argparse.Namespace) -> Exit:
+def _server(bundle: Bundle, config: Config | None, arguments: argparse.Namespace) -> Exit:
     """Add what the server tells about itself. Returns OK, or the exit code for the reason why it does not
     answer.
     """
@@ -165,7 +126,7 @@ def _server(bundle: _Bundle, config: Config | None, arguments: argparse.Namespac
         arguments.endpoint = f"unix:{config.app_socket}" if config.app_socket else None
 
     async def ask(connection: Connection, _: argparse.Namespace) -> int:
-        await _ask_server(bundle, connection)
+        await ask_server(bundle, connection)
         return Exit.OK
 
     try:
@@ -176,49 +137,7 @@ def _server(bundle: _Bundle, config: Config | None, arguments: argparse.Namespac
     return Exit.OK
 
 
-async def _ask_server(bundle: _Bundle, connection: Connection) -> None:
-    admin = connection.admin
-
-    async def stats() -> list[object]:
-        return [await admin.stats()]
-
-    async def queues() -> list[object]:
-        return [queue.as_map() for queue in await admin.queues.all("all")]
-
-    async def outgoing() -> list[object]:
-        return [queue.as_map() for queue in await admin.outgoing.all()]
-
-    async def audit() -> list[object]:
-        found: list[object] = []
-        start, finished = 0, False
-        while not finished and len(found) < _AUDIT_ENTRIES:
-            page = await admin.audit.page(start, newest_first=True)
-            found += [entry.as_map() for entry in page.entries]
-            start, finished = page.next, page.finished
-        return found[:_AUDIT_ENTRIES]
-
-    server = {
-        "version": str(connection.hello["server"]),
-        "name": connection.computer_name,
-        "guid": str(connection.guid),
-    }
-    bundle.add("server.json", [_json(server)])
-    parts: dict[str, Callable[[], Awaitable[list[object]]]] = {
-        "stats.json": stats,
-        "queues.jsonl": queues,
-        "outgoing.jsonl": outgoing,
-        "audit.jsonl": audit,
-    }
-    for name, part in parts.items():
-        try:
-            bundle.add(name, map(_json, await part()))
-        except ConnectionLost:
-            raise
-        except MSMQError as error:  # such as missing rights: the other parts may still be allowed
-            bundle.missing.append(f"{name}: {error}")
-
-
-def _local(bundle: _Bundle, config: Config | None, timeout: float) -> None:
+def _local(bundle: Bundle, config: Config | None, timeout: float) -> None:
     """Add what needs no connection of the application protocol: version, metrics, disk."""
     about = {
         "time": datetime.now(UTC).isoformat(timespec="seconds"),
@@ -227,7 +146,7 @@ def _local(bundle: _Bundle, config: Config | None, timeout: float) -> None:
         "system": platform.platform(),
         "processors": os.cpu_count(),
     }
-    bundle.add("version.json", [_json(about)])
+    bundle.add("version.json", [json_line(about)])
     if config is None:
         return
     try:
@@ -235,7 +154,7 @@ def _local(bundle: _Bundle, config: Config | None, timeout: float) -> None:
     except CommandError as error:
         bundle.missing.append(f"metrics.txt: {error}")
     try:
-        bundle.add("disk.jsonl", map(_json, _disk(config.data)))
+        bundle.add("disk.jsonl", map(json_line, _disk(config.data)))
     except OSError as error:
         bundle.missing.append(f"disk.jsonl: {config.data}: {error.strerror}")
 
@@ -246,7 +165,7 @@ def _metrics(config: Config, timeout: float) -> list[str]:
     if port is None:
         raise CommandError(Exit.USAGE, "listen.admin.port is off")
     where, (status, body) = first_answer(
-        config, port, lambda host: get(config, host, port, "/metrics", timeout, _LARGEST)
+        config, port, lambda host: get(config, host, port, "/metrics", timeout, LARGEST)
     )
     if status != 200:
         raise CommandError(Exit.REFUSED, f"{where}: HTTP {status}")
@@ -263,10 +182,6 @@ def _disk(data: Path) -> list[object]:
         facts = entry.lstat()
         found.append({"path": str(entry), "size": facts.st_size, "allocated": facts.st_blocks * 512})
     return found
-
-
-def _json(content: object) -> str:
-    return json.dumps(content, default=str)
 
 
 COMMAND = Command(

@@ -8,7 +8,20 @@ what does (live.py), and add its path to LIVE.
 
 from __future__ import annotations
 
-from msmq_fast.console.pages import access, audit, batches, deadletters, messages, outgoing, overview, queues
+from msmq_fast.console.pages import (
+    access,
+    audit,
+    batches,
+    deadletters,
+    keys,
+    maintenance,
+    messages,
+    outgoing,
+    overview,
+    queues,
+    sessions,
+    transactions,
+)
 
 __all__ = ["LIVE", "PAGES"]
 
@@ -19,9 +32,24 @@ PAGES = [
     *batches.PAGES,
     *deadletters.PAGES,
     *outgoing.PAGES,
+    *sessions.PAGES,
+    *transactions.PAGES,
+    *maintenance.PAGES,
     *access.PAGES,
+    *keys.PAGES,
     *audit.PAGES,
 ]
 
-LIVE = frozenset({"/overview", "/queues", "/queue", "/outgoing", "/outgoing/queue"})
+LIVE = frozenset(
+    {
+        "/overview",
+        "/queues",
+        "/queue",
+        "/outgoing",
+        "/outgoing/queue",
+        "/sessions",
+        "/transactions",
+        "/maintenance",
+    }
+)
 """The paths of the pages that are kept up to date while they are open."""

@@ -27,6 +27,8 @@ class Figures:
 
     started: int
     """Seconds since 1970."""
+    last_snapshot: Callable[[], int | None]
+    """Returns seconds since 1970; None if there was no snapshot since the start."""
     sessions: Callable[[], int]
     app_connections: Callable[[], int]
     messages_in: Callable[[], int]
@@ -83,6 +85,10 @@ class ServerView:
         return Resources(
             self._figures.started, ledger.express_bytes, ledger.express_high, space.used, space.available
         )
+
+    def last_snapshot(self) -> int:
+        """Return the time of the last snapshot in seconds since 1970; 0 if there is none."""
+        return self._figures.last_snapshot() or 0
 
     def queues(self) -> Iterable[QueueInfo]:
         """Yield user and system queues and subqueues, without their security descriptors."""
