@@ -13,7 +13,7 @@ import pytest
 from msmq_fast.client import Access, Journal, MSMQError, sync
 from msmq_fast.client.message import VT_BSTR, VT_LPSTR, VT_LPWSTR
 from msmq_fast.console.bodyviews import DECODERS
-from msmq_fast.console.pages import PAGES
+from msmq_fast.console.pages import LIVE, PAGES
 from tests.support.hostile.markup import TEXTS, faults, skeleton
 from tests.support.http.api import ok
 from tests.support.http.chromium import chromium, log_on, watched
@@ -180,6 +180,20 @@ def test_lists_of_everything_hold_texts_only(attacked: Attacked) -> None:
                 attacked.ask(path + query)
 
 
+def test_what_an_open_page_gets_stays_text(attacked: Attacked) -> None:
+    for path in (*LIVE, "/queue?name=attacked01", f"/outgoing/queue?name={FAR.format(3)}"):
+        page = attacked.browser.ask("GET", f"/live?{urlencode({'page': f'/ui{path}', 'poll': '1'})}")
+        if page.status != 200:
+            assert "?" not in path, path
+            continue
+        found = json.loads(page.html)
+        pieces = [one["html"] for one in found.get("parts", {}).values()]
+        for table in found.get("rows", {}).values():
+            pieces += table["html"].values()
+        for piece in pieces:
+            assert list(faults(piece)) == [], (path, piece)
+
+
 def test_what_a_query_string_names_stays_text(attacked: Attacked) -> None:
     """Every parameter of every page: filters, names that do not exist, bad numbers, error messages."""
     paths = [path for method, path, _ in PAGES if method == "GET"]
@@ -254,6 +268,13 @@ def test_nothing_runs_in_a_browser(attacked: Attacked) -> None:
         page.fill("#filter", "attacked")
         page.wait_for_selector("#list tbody tr >> nth=20")
         seen.check("swapped rows")
+        page.goto("/ui/queues?filter=attacked00")
+        for text in TEXTS:  # streamed into the open page
+            attacked.server.ok("queue", "set", "attacked00", f"--label={text}")
+            page.wait_for_function(
+                "text => document.querySelector('#list td').textContent === text", arg=text
+            )
+            seen.check(f"stream {text}")
         page.goto("/ui/login")
         for text in TEXTS[:6]:
             page.fill("#name", text)

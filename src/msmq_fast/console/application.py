@@ -48,7 +48,7 @@ def build_console(api: Api, logons: Logons, sessions: Sessions, names: Collectio
     routes.add_post("/login", console.login)
     routes.add_post("/logout", console.logout)
     routes.add_post("/theme", console.theme)
-    routes.add_get("/live", console.live)
+    routes.add_get("/live", console.live, allow_head=False)
     application.on_shutdown.append(console.close)
     for method, path, page in PAGES:
         routes.add_route(method, path, console.handler(page))

@@ -50,14 +50,16 @@ TEXTS = (
 )
 """The corpus; each at most 124 characters, as a label."""
 
-_TEMPLATES = resources.files("msmq_fast.console") / "templates"
-_SOURCES = [file.read_text() for file in _TEMPLATES.iterdir() if file.name.endswith(".html")]
+_CONSOLE = resources.files("msmq_fast.console")
+_SOURCES = [file.read_text() for file in (_CONSOLE / "templates").iterdir() if file.name.endswith(".html")]
+# Elements that filters and the marks of live pages make.
+_SOURCES += [(_CONSOLE / name).read_text() for name in ("formats.py", "live.py")]
 TAGS = {tag for source in _SOURCES for tag in re.findall(r"<([a-z][a-z0-9]*)", source)}
 _WITH_VALUE = r"[\s}]([a-z][a-z0-9:-]*)(?==\"|=')"
-_WITHOUT = r"[\s}](defer|required|checked|selected|autofocus|data-[a-z-]+)\b"
+_WITHOUT = r"[\s}](defer|hidden|required|checked|selected|autofocus|data-[a-z-]+)\b"
 ATTRIBUTES = {
     name for source in _SOURCES for way in (_WITH_VALUE, _WITHOUT) for name in re.findall(way, source)
-}
+} | {"data-sample"}  # a keyword argument in the templates
 """The tags and the attributes that the templates contain; a page has no others."""
 _URLS = ("href", "src", "action", "formaction", "poster", "data", "hx-get", "hx-post", "xlink:href")
 
