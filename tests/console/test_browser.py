@@ -105,6 +105,14 @@ def test_each_page_is_accessible_and_keeps_the_policy(page: Any) -> None:
         assert browser.evaluate("window.violations") == [], path
 
 
+def test_the_user_of_this_computer_enters_without_a_password(page: Any, server: Server) -> None:
+    browser, _ = page
+    browser.click("text=Log off")
+    browser.click("text=Enter as the user of this computer")
+    browser.wait_for_url("**/ui/queues")
+    assert "(administrator)" in browser.inner_text(".caller")
+
+
 def test_the_list_is_filtered_without_a_new_page(page: Any) -> None:
     browser, _ = page
     browser.fill("#filter", "orde")
