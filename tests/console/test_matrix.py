@@ -63,6 +63,9 @@ class Line:
     - `needs`: the rights without which it is refused; `readers`: members of that group need none.
     - `button`: the rights that a caller must have to see its button, if not all of `needs`; a page cannot
       know the rights on a target that is not entered yet.
+    - `admins`: the page is for administrators only, as it is for few others.
+    - `outcome`: what the notice says to a caller with the rights; `failed` for an action on nothing.
+    - `hidden`: no page of this test has its button, as nothing is there that it could act on.
     - `session`: whether it needs one; `ended`: the status of the answer without one.
     - `lasting`: whether it changes something that the test can see afterwards.
     """
@@ -74,6 +77,9 @@ class Line:
     form: dict[str, str] = field(default_factory=dict)
     button: Rights | None = None
     readers: bool = False
+    admins: bool = False
+    outcome: str = "done"
+    hidden: bool = False
     session: bool = True
     ended: int = 303
     lasting: bool = True
@@ -98,6 +104,7 @@ _ONE = "queue={queue}&id={id}"
 _TO = "messages/batch?action={}&queue={{queue}}&target={{target}}&scope=selected&id={{id}}"
 _NAMED = "name={queue}"
 _FAR = "name={outgoing}"
+_DONE = "id={transaction}"
 
 
 def _batch(method: str, action: str, needs: Rights, button: Rights) -> Line:
@@ -151,9 +158,32 @@ LINES = (
          "queue={queue}&account=anonymous"),
     Line("POST", "/access/revoke", Rights("change-permissions"), "queue={queue}&account=anonymous",
          button=Rights("get-permissions,change-permissions")),
+    Line("GET", "/sessions"),
+    Line("GET", "/sessions/close", _STEER, "number={session}"),
+    Line("POST", "/sessions/close", _STEER, "number={session}"),
+    Line("POST", "/sessions/end", form={"number": "{own}"}, lasting=False),
+    Line("GET", "/transactions", _STEER),
+    Line("GET", "/transactions/end", _STEER, _DONE + "&action=abort"),
+    Line("POST", "/transactions/end", _STEER, _DONE + "&action=abort"),
+    Line("GET", "/transactions/end", _STEER, _DONE + "&action=commit", hidden=True),
+    Line("POST", "/transactions/end", _STEER, _DONE + "&action=commit", outcome="failed", lasting=False),
+    Line("GET", "/maintenance", admins=True),
+    Line("GET", "/maintenance/bundle", admins=True),
+    Line("POST", "/maintenance/snapshot", _STEER, form={"directory": "{made_in}"}, outcome="begun",
+         lasting=False),
+    Line("POST", "/maintenance/reload", _STEER, lasting=False),
+    Line("GET", "/keys"),
+    Line("POST", "/keys/create", lasting=False),
+    Line("POST", "/keys/register", form={"certificate": "none"}, outcome="failed", lasting=False),
+    Line("GET", "/keys/certificate", query="id=none"),
+    Line("POST", "/keys/certificate", query="id=none", outcome="failed", lasting=False, hidden=True),
+    Line("GET", "/keys/peer", _STEER, "guid={guid}", hidden=True),
+    Line("POST", "/keys/peer", _STEER, "guid={guid}", lasting=False),
+    Line("POST", "/keys/peer/add", _STEER, outcome="failed", lasting=False),
     Line("GET", "/audit", _STEER, readers=True),
 )  # fmt: skip
-PREVIEWS = ("/queues/new", "/queue/confirm", "/messages/batch", "/outgoing/purge", "/access/revoke")
+PREVIEWS = ("/queues/new", "/queue/confirm", "/messages/batch", "/outgoing/purge", "/access/revoke",
+            "/sessions/close", "/transactions/end", "/keys/peer")  # fmt: skip
 """Pages whose only purpose is to prepare an action: their links count as buttons."""
 
 
@@ -182,10 +212,13 @@ class World:
         self.server = server
         self.browsers: dict[str, Browser] = {}
         self.sids: dict[str, str] = {}
+        self.owners: dict[int, str] = {}
+        self.programs: list[sync.Connection] = []
         for name in (*CALLERS, *GROUPS):
             token = {"Authorization": f"Bearer token of {name}"}
             self.sids[name] = ok(server, "GET", "/server", headers=token)["caller"]["sid"]
             self.browsers[name] = Browser(server)
+            self.owners[id(self.browsers[name])] = name
             assert self.browsers[name].log_on("", f"token of {name}").status == 303, name
         self.admin = sync.connect(server.endpoint)
         self.made = 0
@@ -204,6 +237,11 @@ class World:
             "made": f"new{self.made}",
             "outgoing": f"DIRECT=TCP:127.0.0.9\\private$\\far{self.made}",
             "file": "console.css",
+            "guid": "{6fd54d2c-0d8a-4d5c-8a0e-3f6b0e6f1a11}",
+            "made_in": str(self.server.data.parent / f"snapshot{self.made}"),
+            "session": "0",
+            "own": "0",
+            "transaction": "0",
             "dead": DEAD if line.action == "resubmit" else "",
         }
         for name in (place["queue"], place["target"]):
@@ -220,6 +258,14 @@ class World:
                 queue.send(b"x")
             if line.action == "resume":
                 self.admin.admin.outgoing.pause(place["outgoing"])
+        if "/sessions/close" in line.path:
+            self.programs.append(sync.connect(self.server.endpoint))
+            place["session"] = str(
+                max(one.number for one in self.admin.admin.sessions.page("program").sessions)
+            )
+        if "/transactions" in line.path:
+            self.admin.transaction().begin()
+            place["transaction"] = self.admin.admin.transactions.all()[-1].identifier
         source = place["dead"] or place["queue"]
         found = until(
             lambda: ok(self.server, "GET", "/queues/{}/messages", source, label=place["queue"])["items"]
@@ -237,6 +283,9 @@ class World:
                 continue
             found.append((shown.messages, shown.label, shown.journal, shown.quota_kb, shown.modified))
             found.append(None if name == DEAD else admin.access.get(name).as_map())
+        numbers = [str(one.number) for one in admin.sessions.page("program").sessions]
+        open_ones = [one.identifier for one in admin.transactions.all()]
+        found += [place["session"] in numbers, place["transaction"] in open_ones]
         far = [one for one in admin.outgoing.all() if one.name == place["outgoing"]]
         return found + [(one.messages, one.paused_by, one.state == "on_hold") for one in far]
 
@@ -245,6 +294,10 @@ class World:
         quoted = {name: quote(text, safe="") for name, text in place.items()}
         path = line.path.format_map(quoted)
         query = line.query.replace(DEAD, quote(DEAD, safe="")).format_map(quoted)
+        if "/sessions/end" in line.path and id(browser) in self.owners:
+            assert Browser(self.server).log_on("", f"token of {self.owners[id(browser)]}").status == 303
+            numbers = re.findall(r'name="number" value="(\d+)"', browser.ask("GET", "/sessions").html)
+            place = place | {"own": numbers[0]}
         form = {name: text.format_map(place) for name, text in line.form.items()}
         return browser.ask(
             line.method,
@@ -324,6 +377,7 @@ def test_a_page_is_shown_to_who_has_the_rights(world: World, line: Line) -> None
         if line.path == "/messages/batch" and status == 303:
             status = 403  # it leads back to the list, with the reason
         allowed = may(name, line.needs) or (line.readers and name == "rita")
+        allowed = allowed and (not line.admins or name == "boss")
         if status not in ((200, 303) if allowed else (403,)):
             wrong.append((name, CALLERS.get(name), status, "allowed" if allowed else "refused"))
     assert not wrong
@@ -340,15 +394,15 @@ def test_an_action_is_done_for_who_has_the_rights(world: World, line: Line) -> N
         allowed = may(name, line.needs)
         mine = world.prepare(line) if allowed else place
         was = world.state(mine) if allowed else before
+        browser.ask("GET", "/access")  # takes the notices of earlier tests
         answer = world.act(browser, line, mine)
         told = re.findall(r'class="notice (\w+)"', browser.ask("GET", "/access").html)
-        done = told == ["done"]
+        if line.outcome == "begun" and told == ["begun"]:
+            until(lambda ask=browser.ask: 'class="notice done"' in ask("GET", "/access").html)
+        # An action on what is not there fails for the others, too.
+        done = told == [line.outcome] if line.outcome != "failed" else allowed and told == ["failed"]
         changed = world.state(mine) != was
-        if (
-            done is not allowed
-            or changed is not (allowed and line.lasting)
-            or answer.status not in (303, 403)
-        ):
+        if (done, changed) != (allowed, allowed and line.lasting) or answer.status not in (303, 403):
             wrong.append((name, CALLERS.get(name), answer.status, told, changed, allowed))
     assert not wrong
 
@@ -413,6 +467,15 @@ def test_other_methods_do_nothing(world: World) -> None:
         assert world.state(place) == before
 
 
+def test_a_caller_ends_no_log_on_of_another(world: World) -> None:
+    boss = world.browsers["boss"]
+    assert Browser(world.server).log_on("", "token of boss").status == 303
+    other = re.findall(r'name="number" value="(\d+)"', boss.ask("GET", "/sessions").html)
+    for number in other:
+        world.browsers["rita"].ask("POST", "/sessions/end", {"number": number})
+    assert re.findall(r'name="number" value="(\d+)"', boss.ask("GET", "/sessions").html) == other
+
+
 def _buttons(page: Page) -> Iterator[tuple[str, str, str]]:
     """Yield method, path and action of each button, and of each link to a preview."""
     form: tuple[str, str, str] | None = None
@@ -454,7 +517,5 @@ def test_a_button_is_shown_to_who_may_use_it_only(world: World) -> None:
                     if name == "boss":
                         seen.add(button)
     assert not wrong
-    wanted = {
-        key for key, line in known.items() if line.session and (line.method == "POST" or key[1] in PREVIEWS)
-    }
-    assert wanted <= seen
+    shown = [key for key, line in known.items() if line.session and not line.hidden]
+    assert {key for key in shown if key[0] == "POST" or key[1] in PREVIEWS} <= seen

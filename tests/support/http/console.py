@@ -51,7 +51,7 @@ class Browser:
                 method, f"/ui{path}", body, {name: text for name, text in given.items() if text}
             )
             answer = connection.getresponse()
-            page = Page(answer.status, dict(answer.getheaders()), answer.read().decode())
+            page = Page(answer.status, dict(answer.getheaders()), answer.read().decode(errors="replace"))
         if page.headers.get("Set-Cookie", "").startswith("msmq="):
             self.cookie = page.headers["Set-Cookie"].partition(";")[0]
         return page

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from msmq_fast.admin.api.errors import bad_request, refusal_of
+from msmq_fast.admin.api.errors import bad_request, denied, refusal_of
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
@@ -103,6 +103,8 @@ async def _add_keys(visit: Visit) -> web.Response:
 
 
 async def _confirm_keys(visit: Visit) -> web.Response:
+    if not await visit.administers():
+        raise denied("you do not have the right to remove the keys of queue managers")
     return await visit.confirm(
         "Remove public keys",
         "Messages to this queue manager can no longer be encrypted until its keys are added again.",

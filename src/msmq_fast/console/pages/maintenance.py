@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from msmq_fast.admin.api.errors import bad_request
+from msmq_fast.admin.api.errors import bad_request, denied
 from msmq_fast.console.formats import size
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
@@ -18,9 +18,14 @@ _MIB: Final = 1 << 20
 _MOST_MIB: Final = 4095  # a second
 
 
-async def _show(visit: Visit) -> web.Response:
+def _for_administrators(visit: Visit) -> None:
+    """Refuse other callers. Raises Refusal (ACCESS_DENIED)."""
     if not visit.caller.token.administrator:
-        raise web.HTTPForbidden(reason="Snapshots and support bundles are for administrators")
+        raise denied("snapshots and support bundles are for administrators")
+
+
+async def _show(visit: Visit) -> web.Response:
+    _for_administrators(visit)
     return await visit.page(
         "maintenance.html", "Backup and support", snapshots=await visit.perform("server.snapshots")
     )
@@ -50,6 +55,7 @@ async def _snapshot(visit: Visit) -> web.Response:
 
 
 async def _bundle(visit: Visit) -> web.Response:
+    _for_administrators(visit)
     found = await visit.perform("server.bundle")
     return web.Response(
         body=found.content,

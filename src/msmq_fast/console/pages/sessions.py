@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
-from msmq_fast.admin.api.errors import bad_request
+from msmq_fast.admin.api.errors import bad_request, denied
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
@@ -53,6 +53,8 @@ async def _list(visit: Visit) -> web.Response:
 
 async def _confirm(visit: Visit) -> web.Response:
     number = visit.number("number")
+    if not await visit.administers():
+        raise denied("you do not have the right to close sessions")
     page = await visit.perform("sessions.list", query={"after": max(0, number - 1), "limit": 1})
     found = next((one for one in page["items"] if one["number"] == number), None)
     if found is None:
