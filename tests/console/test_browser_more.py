@@ -25,6 +25,10 @@ PATHS: tuple[str, ...] = (
     "/transactions",
     "/maintenance",
     "/keys",
+    "/send",
+    "/trace?id=%7B00000000-0000-0000-0000-000000000001%7D%5C1",
+    "/messages?queue=orders&message_id=%7B00000000-0000-0000-0000-000000000001%7D%5C1",
+    "/messages/batch?action=remove&queue=orders&scope=all",
 )
 SHOTS = Path("build/screenshots")
 

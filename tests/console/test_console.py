@@ -127,7 +127,7 @@ def test_a_queue_is_created_changed_purged_and_deleted(server: Server, browser: 
     shown = server.ok("queue", "show", "life")[0]
     assert (shown["label"], shown["journal"]) == ("two", False)
     server.ok("send", ".\\private$\\life", "--body", "a")
-    assert "1 messages" in browser.ask("GET", "/queue/confirm?name=life&action=purge").text
+    assert "1 message " in browser.ask("GET", "/queue/confirm?name=life&action=purge").text
     assert browser.ask("POST", "/queue/confirm?name=life&action=purge", {}).status == 303
     assert server.ok("queue", "show", "life")[0]["messages"] == 0
     assert browser.ask("POST", "/queue/confirm?name=life&action=delete", {}).status == 303
@@ -235,7 +235,7 @@ def test_selected_messages_are_moved_and_the_others_copied(server: Server, brows
     assert server.ok("queue", "show", "from1")[0]["messages"] == 3
     assert "2 messages are moved to to1" in act_on(browser, move).text
     copy = "/messages/batch?action=copy&queue=from1&target=to1&scope=all&label=c"
-    assert "1 messages are copied to to1" in act_on(browser, copy).text
+    assert "1 message is copied to to1" in act_on(browser, copy).text
     assert [server.ok("queue", "show", name)[0]["messages"] for name in ("from1", "to1")] == [1, 3]
 
 
@@ -270,8 +270,8 @@ def test_dead_letters_are_sent_again_and_refusals_reported(server: Server, brows
     assert "private$\\again" in preview.text
     done = act_on(browser, f"/messages/batch?{dead}")
     assert "Done in part" in done.text
-    assert "1 messages are sent again" in done.text
-    assert "1 messages stay:" in done.text
+    assert "1 message is sent again" in done.text
+    assert "1 message stays:" in done.text
     assert server.ok("queue", "show", "again")[0]["messages"] == 1
 
 
@@ -342,9 +342,9 @@ def test_an_outgoing_queue_is_paused_resumed_kicked_and_purged(server: Server, b
         browser.ask("POST", url, {"action": action})
         assert text in browser.ask("GET", url).text
     purge = url.replace("/queue?", "/purge?")
-    assert "1 messages" in browser.ask("GET", purge).text
+    assert "1 message " in browser.ask("GET", purge).text
     browser.ask("POST", purge, {})
-    assert "1 messages to" in browser.ask("GET", "/outgoing").text
+    assert "1 message to" in browser.ask("GET", "/outgoing").text
     assert server.ok("outgoing", "show", name)[0]["messages"] == 0
 
 

@@ -19,7 +19,9 @@ from msmq_fast.console.pages import (
     outgoing,
     overview,
     queues,
+    send,
     sessions,
+    trace,
     transactions,
 )
 
@@ -32,6 +34,8 @@ PAGES = [
     *batches.PAGES,
     *deadletters.PAGES,
     *outgoing.PAGES,
+    *send.PAGES,
+    *trace.PAGES,
     *sessions.PAGES,
     *transactions.PAGES,
     *maintenance.PAGES,

@@ -1,33 +1,52 @@
-"""The actions on many messages of a queue: move, copy, send dead letters again.
+"""The actions on many messages of a queue: move, copy, delete, send dead letters again.
 
 1. The list of messages or dead letters is a form: it selects messages, or all that match its filter, and
    names the action and the target.
 2. A preview (GET) counts the messages by a dry run, shows the first of them with their targets, and changes
    nothing. The messages that arrive after it are left out.
-3. The button of the preview (POST, with the same query string) acts.
+3. The button of the preview (POST, with the same query string) acts. To delete more messages than
+   `TYPED_ABOVE`, the name of the queue must be typed.
 """
 
 from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from aiohttp import web
 
 from msmq_fast.admin.api.errors import bad_request, denied, refusal_of
-from msmq_fast.console.formats import count
+from msmq_fast.console.formats import count, plural
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
 
-__all__ = ["DEAD_LETTERS", "PAGES"]
+__all__ = ["DEAD_LETTERS", "PAGES", "TYPED_ABOVE", "filters_of", "selecting"]
 
 DEAD_LETTERS: Final = {"express": ".\\system$;deadletter", "transactional": ".\\system$;deadxact"}
 """The dead-letter queues by the kind of their messages."""
-_DONE: Final = {"move": "moved", "copy": "copied", "resubmit": "sent again"}
-_NEEDED: Final = {"move": "receive from", "copy": "peek at", "resubmit": "receive from"}
+_NEEDED: Final = {
+    "move": "receive from",
+    "copy": "peek at",
+    "remove": "receive from",
+    "resubmit": "receive from",
+}
+_DONE: Final = {"move": "moved", "copy": "copied", "remove": "deleted", "resubmit": "sent again"}
+_TARGETED: Final = ("move", "copy")
+_OPERATIONS: Final = {"remove": "messages.remove_selected"}
+_TITLES: Final = {
+    "move": "Move messages",
+    "copy": "Copy messages",
+    "remove": "Delete messages",
+    "resubmit": "Send dead letters again",
+}
+_FILTERS: Final = ("label", "class", "message_id", "correlation_id")
+"""The parameters that select messages, in the lists and here."""
+TYPED_ABOVE: Final = 1000
+"""Messages above which a deletion needs the typed name of the queue."""
 _SHOWN: Final = 20  # messages of a preview
 _MOST_SELECTED: Final = 1000
 _LIMIT: Final = 100_000  # messages of one action
@@ -44,23 +63,22 @@ class _Batch:
     target: str
     scope: str
     ids: tuple[int, ...]
-    label: str
-    message_class: str
+    filters: Mapping[str, str]
     until: int
 
     @classmethod
     def of(cls, visit: Visit) -> _Batch:
         """Return the batch of a request. Raises Refusal (BAD_REQUEST)."""
         action, scope, until = visit.get("action"), visit.get("scope", "selected"), visit.get("until")
-        target = "" if action == "resubmit" else visit.get("target").strip()
+        target = visit.get("target").strip() if action in _TARGETED else ""
         ids = visit.request.query.getall("id", []) if scope == "selected" else []
         if action not in _DONE:
-            raise bad_request("action must be move, copy or resubmit")
+            raise bad_request("action must be move, copy, remove or resubmit")
         if scope not in ("selected", "all"):
             raise bad_request("scope must be selected or all")
         if scope == "selected" and not 0 < len(ids) <= _MOST_SELECTED:
             raise bad_request(f"select 1 to {_MOST_SELECTED} messages, or all messages that match the filter")
-        if action != "resubmit" and not target:
+        if action in _TARGETED and not target:
             raise bad_request(f"enter the queue to which to {action} the messages")
         return cls(
             action,
@@ -68,8 +86,7 @@ class _Batch:
             target,
             scope,
             tuple(_whole(one, "id") for one in ids),
-            "" if ids else visit.get("label"),
-            "" if ids else visit.get("class"),
+            {} if ids else filters_of(visit),
             _whole(until, "until") if until else time.time_ns() // 1000,
         )
 
@@ -78,11 +95,7 @@ class _Batch:
         found: dict[str, Any] = {"until": self.until}
         if self.ids:
             found["lookup_ids"] = list(self.ids)
-        if self.label:
-            found["label"] = self.label
-        if self.message_class:
-            found["class"] = _whole(self.message_class, "class")
-        return found
+        return found | selecting(self.filters)
 
     def url(self) -> str:
         """Return the URL of the preview and the action."""
@@ -93,9 +106,8 @@ class _Batch:
             target=self.target,
             scope=self.scope,
             id=self.ids,
-            label=self.label,
             until=self.until,
-            **{"class": self.message_class},
+            **self.filters,
         )
 
     async def perform(self, visit: Visit, *, dry_run: bool) -> dict[str, Any]:
@@ -104,9 +116,24 @@ class _Batch:
         if self.target:
             body["target"] = self.target
         done: dict[str, Any] = await visit.perform(
-            f"messages.{self.action}", path={"queue": self.queue}, body=body
+            _OPERATIONS.get(self.action, f"messages.{self.action}"), path={"queue": self.queue}, body=body
         )
         return done
+
+
+def filters_of(visit: Visit) -> dict[str, str]:
+    """Return the filters of the query string that are not empty."""
+    return {name: visit.get(name).strip() for name in _FILTERS if visit.get(name).strip()}
+
+
+def selecting(filters: Mapping[str, str]) -> dict[str, Any]:
+    """Return the properties of the management API for filters. Raises Refusal (BAD_REQUEST)."""
+    found: dict[str, Any] = dict(filters)
+    if "class" in found:
+        found["class"] = _whole(found["class"], "class")
+    if "message_id" in found:
+        found["id"] = found.pop("message_id")
+    return found
 
 
 def _whole(text: str, name: str) -> int:
@@ -117,7 +144,7 @@ def _whole(text: str, name: str) -> int:
 
 def _list_of(visit: Visit) -> str:
     """Return the URL of the list that the form was on."""
-    queue, more = visit.get("queue"), {"label": visit.get("label"), "class": visit.get("class")}
+    queue, more = visit.get("queue"), filters_of(visit)
     for kind, name in DEAD_LETTERS.items():
         if queue == name:
             return link("deadletters", kind=kind, **more)
@@ -146,24 +173,35 @@ async def _preview(visit: Visit) -> web.Response:
     targets = Counter(one["destination_queue"] or "(none)" for one in first["items"])
     return await visit.page(
         "messages_confirm.html",
-        {"move": "Move messages", "copy": "Copy messages", "resubmit": "Send dead letters again"}[
-            batch.action
-        ],
+        _TITLES[batch.action],
         batch=batch,
         counted=counted,
         first=first["items"],
         targets=targets.most_common(),
         url=batch.url(),
         back=_list_of(visit),
+        typed=batch.action == "remove" and counted["count"] > TYPED_ABOVE,
     )
+
+
+def _are(number: int) -> str:
+    return f"{plural(number, 'message')} {'is' if number == 1 else 'are'}"
 
 
 async def _act(visit: Visit) -> web.Response:
     batch = _Batch.of(visit)
+    if batch.action == "remove":
+        counted = await batch.perform(visit, dry_run=True)
+        typed = str((await visit.form()).get("typed", "")).strip()
+        if counted["count"] > TYPED_ABOVE and typed != batch.queue:
+            raise bad_request(f"the typed name must be {batch.queue}; nothing was changed")
     done = await batch.perform(visit, dry_run=False)
-    text = f"{count(done['count'])} messages are {_DONE[batch.action]}"
+    text = f"{_are(done['count'])} {_DONE[batch.action]}"
     text += f" to {batch.target}." if batch.target else "."
-    details = [f"{count(one['count'])} messages stay: {one['reason']}" for one in done["refused"]]
+    details = [
+        f"{plural(one['count'], 'message')} {'stays' if one['count'] == 1 else 'stay'}: {one['reason']}"
+        for one in done["refused"]
+    ]
     if not done["finished"]:
         details.append(f"One action takes {count(_LIMIT)} messages; repeat it for the others.")
     kind = "partial" if details else "done"

@@ -7,7 +7,7 @@ from collections import Counter
 from aiohttp import web
 
 from msmq_fast.console.formats import REASONS
-from msmq_fast.console.pages.batches import DEAD_LETTERS
+from msmq_fast.console.pages.batches import DEAD_LETTERS, filters_of
 from msmq_fast.console.pages.messages import browse
 from msmq_fast.console.visit import Visit
 
@@ -30,8 +30,7 @@ async def _show(visit: Visit) -> web.Response:
         found=found,
         rights=rights,
         reasons=reasons.most_common(),
-        label=visit.get("label"),
-        message_class=visit.get("class"),
+        filters=filters_of(visit),
         classes=REASONS,
     )
 

@@ -13,7 +13,7 @@ from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.bodies import BodyError
 from msmq_fast.bodies.headers import extension_headers
 from msmq_fast.console.bodyviews import DECODERS, BodyView, hex_lines, view_body
-from msmq_fast.console.pages.batches import DEAD_LETTERS
+from msmq_fast.console.pages.batches import DEAD_LETTERS, filters_of, selecting
 from msmq_fast.console.visit import Visit
 
 __all__ = ["PAGES", "browse"]
@@ -28,7 +28,8 @@ _DECODERS = ThreadPoolExecutor(1, "console-bodies")
 
 async def browse(visit: Visit, queue: str) -> dict[str, Any]:
     """Return the page of messages that the query string selects. Raises as Api.perform."""
-    query = {name: visit.get(name) for name in ("label", "class", "after", "upto") if visit.get(name)}
+    query = selecting(filters_of(visit))
+    query |= {name: visit.get(name) for name in ("after", "upto") if visit.get(name)}
     found: dict[str, Any] = await visit.perform("messages.list", path={"queue": queue}, query=query)
     return found
 
@@ -42,8 +43,7 @@ async def _list(visit: Visit) -> web.Response:
         found=await browse(visit, name),
         rights=await visit.perform("queues.rights", path={"queue": name}),
         dead=name in DEAD_LETTERS.values(),
-        label=visit.get("label"),
-        message_class=visit.get("class"),
+        filters=filters_of(visit),
     )
 
 
@@ -56,6 +56,7 @@ async def _message(visit: Visit) -> dict[str, Any]:
 async def _show(visit: Visit) -> web.Response:
     message = await _message(visit)
     body, extension = b64decode(message["body_b64"]), b64decode(message["extension_b64"])
+    rights = await visit.perform("queues.rights", path={"queue": visit.get("queue")})
     view, headers, trouble = await asyncio.get_running_loop().run_in_executor(
         _DECODERS, _decode, body, message["body_type"], extension, visit.get("decoder")
     )
@@ -64,6 +65,8 @@ async def _show(visit: Visit) -> web.Response:
         message["label"] or "Message without a label",
         queue=visit.get("queue"),
         message=message,
+        rights=rights,
+        dead=visit.get("queue") in DEAD_LETTERS.values(),
         properties={name: value for name, value in message.items() if not name.endswith("_b64")},
         view=view,
         decoders={name: title for name, (title, _) in DECODERS.items()},

@@ -7,8 +7,8 @@ from typing import Any, Final
 from aiohttp import web
 
 from msmq_fast.admin.api.errors import bad_request, denied
-from msmq_fast.console.formats import count
-from msmq_fast.console.pages.queues import TYPED_ABOVE
+from msmq_fast.console.formats import plural
+from msmq_fast.console.pages.batches import TYPED_ABOVE
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
@@ -71,7 +71,8 @@ async def _purge(visit: Visit) -> web.Response:
     if queue["messages"] > TYPED_ABOVE and str(form.get("typed", "")).strip() != queue["name"]:
         raise bad_request(f"the typed name must be {queue['name']}; nothing was changed")
     done = await visit.perform("outgoing.purge", path={"name": queue["name"]})
-    text = f"{count(done['purged'])} messages to {queue['name']} are deleted."
+    verb = "is" if done["purged"] == 1 else "are"
+    text = f"{plural(done['purged'], 'message')} to {queue['name']} {verb} deleted."
     raise visit.back(link("outgoing"), Notice("done", text))
 
 

@@ -8,17 +8,16 @@ from typing import Any, Final
 from aiohttp import web
 
 from msmq_fast.admin.api.errors import bad_request, denied, refusal_of
-from msmq_fast.console.formats import count
+from msmq_fast.console.formats import plural
+from msmq_fast.console.pages.batches import TYPED_ABOVE
 from msmq_fast.console.pages.history import history
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
 
-__all__ = ["PAGES", "TYPED_ABOVE"]
+__all__ = ["PAGES"]
 
 PAGE_SIZE: Final = 50
-TYPED_ABOVE: Final = 1000
-"""Messages above which a purge or a deletion needs the typed name of the queue."""
 _KINDS: Final = ("user", "system", "subqueue", "journal")
 _SORTS: Final = ("name", "messages", "bytes")
 _DESTROYS: Final = {"purge": "receive", "delete": "delete"}
@@ -118,7 +117,9 @@ async def _destroy(visit: Visit) -> web.Response:
         raise bad_request(f"the typed name must be {queue['name']}; nothing was changed")
     if action == "purge":
         done = await visit.perform("queues.purge", path={"queue": name})
-        text = f"{count(done['purged'] or 0)} messages of {queue['name']} are deleted."
+        number = done["purged"] or 0
+        verb = "is" if number == 1 else "are"
+        text = f"{plural(number, 'message')} of {queue['name']} {verb} deleted."
         raise visit.back(link("queue", name=name), Notice("done", text))
     if action != "delete":
         raise bad_request("action must be purge or delete")
