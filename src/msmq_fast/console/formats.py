@@ -9,7 +9,19 @@ from markupsafe import Markup
 
 from msmq_fast.protocol.classes import MessageClass, name_of
 
-__all__ = ["REASONS", "class_name", "count", "duration", "moment", "path", "plural", "rate", "reason", "size"]
+__all__ = [
+    "REASONS",
+    "class_name",
+    "count",
+    "duration",
+    "literal",
+    "moment",
+    "path",
+    "plural",
+    "rate",
+    "reason",
+    "size",
+]
 
 REASONS: Final[dict[int, str]] = {
     MessageClass.NACK_BAD_DST_Q: "The destination queue does not exist. Create it, then send again.",
@@ -59,6 +71,13 @@ def count(value: int) -> str:
 def plural(value: int, one: str, many: str = "") -> str:
     """Return a number with its noun: `1 message`, `2 messages`. `many` is the plural if it is not regular."""
     return f"{count(value)} {one if value == 1 else many or f'{one}s'}"
+
+
+def literal(value: object) -> str:
+    """Return a value of the configuration: a list with commas, true or false, a number."""
+    if isinstance(value, list | tuple):
+        return ", ".join(map(literal, value)) or "(empty)"
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def path(name: str) -> Markup:

@@ -36,6 +36,7 @@ class Renderer:
         for filter_ in (
             formats.count,
             formats.duration,
+            formats.literal,
             formats.path,
             formats.plural,
             formats.size,

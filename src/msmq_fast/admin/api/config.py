@@ -32,7 +32,13 @@ async def _show(call: Call) -> dict[str, Any]:
         and (not query["changed"] or one.changed or one.restart)
     ]
     items = chosen[query["offset"] : query["offset"] + query["limit"]]
-    return {"source": page.source, "items": [one.as_map() for one in items], "total": len(chosen)}
+    return {
+        "source": page.source,
+        "items": [one.as_map() for one in items],
+        "total": len(chosen),
+        "offset": query["offset"],
+        "limit": query["limit"],
+    }
 
 
 async def _check(call: Call) -> dict[str, Any]:

@@ -21,8 +21,9 @@ async def _groups(call: Call) -> dict[str, Any]:
 
 
 async def _page(call: Call, kind: str) -> dict[str, Any]:
-    page = await call.client.admin.users.page(kind, offset=call.query["offset"], limit=call.query["limit"])
-    return {"items": page.as_map()[kind], "total": page.total}
+    offset, limit = call.query["offset"], call.query["limit"]
+    page = await call.client.admin.users.page(kind, offset=offset, limit=limit)
+    return {"items": page.as_map()[kind], "total": page.total, "offset": offset, "limit": limit}
 
 
 OPERATIONS: Final = [

@@ -12,6 +12,7 @@ from msmq_fast.console.pages import (
     access,
     audit,
     batches,
+    configuration,
     deadletters,
     keys,
     maintenance,
@@ -23,6 +24,7 @@ from msmq_fast.console.pages import (
     sessions,
     trace,
     transactions,
+    users,
 )
 
 __all__ = ["LIVE", "PAGES"]
@@ -38,8 +40,10 @@ PAGES = [
     *trace.PAGES,
     *sessions.PAGES,
     *transactions.PAGES,
+    *configuration.PAGES,
     *maintenance.PAGES,
     *access.PAGES,
+    *users.PAGES,
     *keys.PAGES,
     *audit.PAGES,
 ]
