@@ -90,7 +90,7 @@ class Scene:
                 acceptors=acceptors,
                 random=random.randbytes,
                 limits=limits,
-                refuse=lambda *why: self.refused.append(why),
+                refuse=lambda *why, peer="": self.refused.append(why),
                 incomplete=incomplete,
             )
             for service in services:

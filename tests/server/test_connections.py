@@ -21,7 +21,7 @@ class Table:
     closed: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
-        refuse = lambda *what: self.refused.append(what)  # noqa: E731 - one line
+        refuse = lambda *what, peer: self.refused.append(what)  # noqa: E731 - one line
         self.pool = Pool(self.limit, self.per_address, refuse, lambda: self.now, first_byte=10.0)
         self.one = self.pool.share("one", 8, 4)
         self.two = self.pool.share("two", 8, 4)

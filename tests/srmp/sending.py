@@ -66,7 +66,7 @@ class Station:
             lambda: self.now,
             lambda: WALL,
             lambda: None,
-            lambda why, what: self.refused.append(what),
+            lambda why, what, fields: self.refused.append(what),
             self.report,
         )
         self.number = 0

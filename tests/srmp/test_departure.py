@@ -50,7 +50,7 @@ class Multicasting:
             self.queue,
             manager.ledger.new_owner(),
             lambda packet, _: Message.from_packet(packet).body,
-            lambda reason, _: self.refused.append(reason),
+            lambda reason, *_: self.refused.append(reason),
             1 << 20,
         )
         group = Group("234.1.1.1", 8001)

@@ -15,6 +15,7 @@ from msmq_fast.app.dispatch import dispatch
 from msmq_fast.app.framebuffer import FrameBuffer
 from msmq_fast.app.service import Service
 from msmq_fast.app.session import Session
+from msmq_fast.logfields import logged
 from msmq_fast.protocol.errors import AccessDenied, BufferTooSmall, InvalidParameter, IOTimeout, MSMQError
 from msmq_fast.protocol.frames import (
     MAX_HELLO,
@@ -252,7 +253,7 @@ class AppEngine:
         except WireError:
             raise
         except Exception:
-            log.exception("a request of type 0x%02X failed", kind)
+            log.exception("a request of type 0x%02X failed", kind, extra=logged(peer=self._address))
             self.fail(request_id, MSMQError("the request failed inside the server; its log says why"))
 
     def _hello(self, kind: int, request_id: int, payload: memoryview) -> None:

@@ -16,6 +16,7 @@ from aiohttp import web
 
 from msmq_fast.bulk.context import Context, set_caller
 from msmq_fast.bulk.errors import Refusal, bad_request, refusal_of
+from msmq_fast.logfields import logged
 from msmq_fast.security.webpages import connection_ends
 
 __all__ = ["INCARNATION_HEADER", "build"]
@@ -47,20 +48,22 @@ class _Boundary:
         try:
             response = await self._call(request, handler)
         except web.HTTPNotFound:
-            response = self._refused(call, Refusal("NOT_FOUND", f"unknown path {request.path[:200]!r}"))
+            response = self._refused(
+                call, request, Refusal("NOT_FOUND", f"unknown path {request.path[:200]!r}")
+            )
         except web.HTTPMethodNotAllowed as error:
             allowed = ", ".join(sorted(error.allowed_methods))
             refusal = Refusal("METHOD_NOT_ALLOWED", f"this call takes {allowed} only")
-            response = self._refused(call, refusal)
+            response = self._refused(call, request, refusal)
             response.headers["Allow"] = allowed
         except ConnectionError:  # the client left; the admin port counts that
             raise
         except Exception as error:
             refusal_or_none = refusal_of(error)
             if refusal_or_none is None:
-                _log.exception("the call %s failed", call)
+                _log.exception("the call %s failed", call, extra=logged(peer=request.remote or ""))
                 refusal_or_none = Refusal("FAILED", "internal error; see the log of the server")
-            response = self._refused(call, refusal_or_none)
+            response = self._refused(call, request, refusal_or_none)
         self._context.figures.requests[call, response.status] += 1
         return response
 
@@ -91,8 +94,9 @@ class _Boundary:
                 incarnation=here,
             )
 
-    def _refused(self, call: str, refusal: Refusal) -> web.Response:
-        self._context.refuse("bulk request", refusal.code, f"{call}: {refusal}"[:_LOGGED])
+    def _refused(self, call: str, request: web.Request, refusal: Refusal) -> web.Response:
+        detail = f"{call}: {refusal}"[:_LOGGED]
+        self._context.refuse("bulk request", refusal.code, detail, peer=request.remote or "")
         response = answer(refusal.answer(), refusal.status)
         if refusal.code == "UNAUTHORIZED":
             response.headers["WWW-Authenticate"] = "Bearer"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from aiohttp import web
 
 from msmq_fast.bulk.figures import Figures
+from msmq_fast.logfields import Refuse
 from msmq_fast.security.callers import Callers
 from msmq_fast.store.completion import Completion
 
@@ -62,7 +63,7 @@ class Context:
     callers: Callers
     touch: Callable[[], None]
     not_ready: Callable[[], str | None]
-    refuse: Callable[[str, str, str], None]  # what, reason, detail
+    refuse: Refuse
     incarnation: int
     start: int  # differs from start to start
     release: str

@@ -130,7 +130,7 @@ class _Rows:
                 request.transport.abort()
             if not isinstance(error, Exception):
                 raise
-            self._tell(error)
+            self._tell(error, request.remote or "")
         finally:
             await parts.aclose()
         return response
@@ -143,12 +143,12 @@ class _Rows:
                 await asyncio.sleep(0)
         self._context.figures.bytes_out += len(part)
 
-    def _tell(self, error: Exception) -> None:
+    def _tell(self, error: Exception, peer: str) -> None:
         if isinstance(error, TimeoutError):
             reason = f"the client read nothing for {self._context.limits.slow_client:g} s"
-            self._context.refuse("bulk stream", "slow reader", reason)
+            self._context.refuse("bulk stream", "slow reader", reason, peer=peer)
         elif isinstance(error, ConnectionError):
-            self._context.refuse("bulk stream", "client left", "")
+            self._context.refuse("bulk stream", "client left", peer=peer)
         else:
-            self._context.refuse("bulk stream", "broken off", str(error))
+            self._context.refuse("bulk stream", "broken off", str(error), peer=peer)
             _log.debug("a stream of rows ended early", exc_info=error)

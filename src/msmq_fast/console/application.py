@@ -26,6 +26,7 @@ from msmq_fast.console.rendering import Renderer
 from msmq_fast.console.sessions import Notice, Session, Sessions
 from msmq_fast.console.streams import Ended, Streams
 from msmq_fast.console.visit import THEMES, Visit, theme_of
+from msmq_fast.logfields import logged
 from msmq_fast.security.callers import Caller
 from msmq_fast.security.webpages import connection_ends
 
@@ -98,7 +99,9 @@ class _Console:
         except Exception as error:
             refusal = refusal_of(error)
             if refusal is None:
-                _log.exception("%s %s failed", request.method, request.path)
+                _log.exception(
+                    "%s %s failed", request.method, request.path, extra=logged(peer=request.remote or "")
+                )
             text = "Internal error; see the log of the server." if refusal is None else f"{refusal}"
             response = self._error(request, 500 if refusal is None else refusal.status, text)
         for name, value in HEADERS.items():

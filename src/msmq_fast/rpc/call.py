@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Protocol
 from uuid import UUID
 
+from msmq_fast.logfields import logged
 from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.auth.context import Caller
 from msmq_fast.rpc.contexts import ContextHandles
@@ -130,7 +131,12 @@ class Call:
         try:
             stub = self.operation.encode_response(results, ndr64=self.ndr64)
         except Exception:
-            _log.exception("the results of %s.%s cannot be encoded", self.interface, self.operation.name)
+            _log.exception(
+                "the results of %s.%s cannot be encoded",
+                self.interface,
+                self.operation.name,
+                extra=logged(peer=self.caller.address),
+            )
             if written is not None:
                 written(False)
             self.fault(UNSPECIFIED)
@@ -165,4 +171,9 @@ class Call:
                 pending.abandon()
             except Exception:
                 self.port.counters.failures += 1
-                _log.exception("abandoning %s.%s failed", self.interface, self.operation.name)
+                _log.exception(
+                    "abandoning %s.%s failed",
+                    self.interface,
+                    self.operation.name,
+                    extra=logged(peer=self.caller.address),
+                )

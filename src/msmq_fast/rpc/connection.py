@@ -6,6 +6,7 @@ import logging
 from collections.abc import Callable
 
 from msmq_fast._native.rpcframing import Pdu, PduScanner
+from msmq_fast.logfields import logged
 from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.call import Call
 from msmq_fast.rpc.deadlines import Deadlines
@@ -149,7 +150,7 @@ class ServerConnection:
             data = self._outbox.take(_CHUNK)
         except Exception:
             # For example, the security context has expired. A reply that cannot be protected is not sent.
-            _log.exception("sending a reply to %s failed", self.address)
+            _log.exception("sending a reply to %s failed", self.address, extra=logged(peer=self.address))
             self.counters.failures += 1
             self._end("internal error")
             self._outbox.drop()
@@ -380,7 +381,9 @@ class ServerConnection:
         except BindRefused as refused:
             self._refuse_bind(pdu, refused)
         except Exception:
-            _log.exception("a PDU of type %d from %s failed", pdu.type, self.address)
+            _log.exception(
+                "a PDU of type %d from %s failed", pdu.type, self.address, extra=logged(peer=self.address)
+            )
             self.counters.failures += 1
             self._end("internal error")
 
@@ -444,9 +447,8 @@ class ServerConnection:
             return
         self.closing = True
         self._keep(0)
-        self.endpoint.refuse(
-            "rpc connection", reason, f"{self.address}: {detail}" if detail else self.address
-        )
+        told = f"{self.address}: {detail}" if detail else self.address
+        self.endpoint.refuse("rpc connection", reason, told, peer=self.address)
         self._requests.release()
         self._abandon_calls()
         self._wake()

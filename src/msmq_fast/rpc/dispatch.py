@@ -6,6 +6,7 @@ import logging
 from typing import NamedTuple, Protocol
 from uuid import UUID
 
+from msmq_fast.logfields import logged
 from msmq_fast.protocol.errors import AccessDenied, MSMQError
 from msmq_fast.rpc.association import Association
 from msmq_fast.rpc.auth.context import Caller
@@ -92,7 +93,7 @@ def dispatch(connection: RequestPort, association: Association, request: Request
         call.fault(fault.status)
     except Exception:
         connection.counters.failures += 1
-        _log.exception("%s.%s failed", interface.name, operation.name)
+        _log.exception("%s.%s failed", interface.name, operation.name, extra=logged(peer=caller.address))
         call.fault(UNSPECIFIED)
     else:
         if not call.alive:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TypeAlias
 
+from msmq_fast.logfields import Refuse
 from msmq_fast.rpc.association import AssociationTable
 from msmq_fast.rpc.auth.context import AcceptorFactory, AuthError
 from msmq_fast.rpc.interface import Interface, Service
@@ -35,13 +36,13 @@ class Endpoint:
         acceptors: AcceptorFactory,
         random: Callable[[int], bytes],
         limits: Limits | None = None,
-        refuse: Callable[[str, str, str], None] = lambda what, reason, detail: None,
+        refuse: Refuse = lambda what, reason, detail="", *, peer="": None,
         offload: Offload | None = None,
         incomplete: IncompleteBytes | None = None,
     ) -> None:
         """`endpoint` is the secondary address in bind_ack: the port number as text.
 
-        `random(n)` returns n random bytes. `refuse(what, reason, detail)` counts and logs a connection that
+        `random(n)` returns n random bytes. `refuse` counts and logs a connection that
         is closed because the client violated a rule. `offload` runs legs of security contexts that may block
         on a thread; without it they run at once. `incomplete` counts the bytes of incomplete requests;
         several endpoints may share it.

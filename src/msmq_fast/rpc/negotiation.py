@@ -179,7 +179,8 @@ class Negotiation:
 
         def refuse(error: AuthError) -> None:
             self._endpoint.counters.refused[f"authentication {error.failure}"] += 1
-            self._endpoint.refuse("rpc authentication", str(error.failure), f"{self._address}: {error}")
+            told = f"{self._address}: {error}"
+            self._endpoint.refuse("rpc authentication", str(error.failure), told, peer=self._address)
 
         self._step(pdu, security, accept, refuse)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator
 
+from msmq_fast.logfields import Refuse
 from msmq_fast.rpc.auth.context import AcceptorFactory
 from msmq_fast.rpc.connection import ServerConnection
 from msmq_fast.rpc.endpoint import Endpoint, Offload
@@ -25,7 +26,7 @@ class RpcServer(Endpoint):
         acceptors: AcceptorFactory,
         random: Callable[[int], bytes],
         limits: Limits | None = None,
-        refuse: Callable[[str, str, str], None] = lambda what, reason, detail: None,
+        refuse: Refuse = lambda what, reason, detail="", *, peer="": None,
         offload: Offload | None = None,
         incomplete: IncompleteBytes | None = None,
     ) -> None:
@@ -51,12 +52,12 @@ class RpcServer(Endpoint):
         `wake` is called when the connection has output although nothing was received.
         """
         if len(self._connections) >= self.limits.connections:
-            self.refuse("rpc connection", "too many connections", address)
+            self.refuse("rpc connection", "too many connections", address, peer=address)
             return None
         group = address_group(address)
         held, most = self._per_address[group], self.limits.connections_per_address
         if not within_share(held, most, len(self._connections), self.limits.connections):
-            self.refuse("rpc connection", "too many connections from one address", address)
+            self.refuse("rpc connection", "too many connections from one address", address, peer=address)
             return None
         connection = ServerConnection(self, address, now, wake, self._forget)
         self._connections.add(connection)

@@ -11,6 +11,7 @@ from typing import Final, Generic, Protocol, TypeVar
 from msmq_fast._native.outbound import answered, depart, give_up, may_continue
 from msmq_fast._native.queuebase import Received
 from msmq_fast._native.receive import head
+from msmq_fast.logfields import Fields, about_packet, logged
 from msmq_fast.packet.properties import is_traced
 from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import PacketFault
@@ -101,14 +102,14 @@ class ChannelContext(Generic[R]):
         monotonic: Callable[[], float],
         unix_time: Callable[[], int],
         touch: Callable[[], None],
-        refused: Callable[[str, str], None],
+        refused: Callable[[str, str, Fields], None],
         report: Report | None = None,
     ) -> None:
         """- `connect_to` returns, for the URL of a queue, the URL to whose host to connect.
         - `monotonic` and `unix_time` return seconds.
         - `touch` announces work, which is submitted to the store at the end of this iteration of the event
           loop.
-        - `refused(reason, description)` is called for each message that cannot be sent.
+        - `refused(reason, description, log fields)` is called for each message that cannot be sent.
         - `report` is called for each traced message that is sent.
         """
         self.carrier = carrier
@@ -182,7 +183,12 @@ class HttpChannel(Generic[R]):
                 self._leads_nowhere = True
                 now = self._context.unix_time()
                 self._queue.note(ConnectionStatus.UNKNOWN_FAILURE, now, detail=str(error))
-                _log.warning("nothing can be sent to %s: %s", self._queue.name, error)
+                _log.warning(
+                    "nothing can be sent to %s: %s",
+                    self._queue.name,
+                    error,
+                    extra=logged(queue=self._queue.name),
+                )
         return self._target is not None
 
     @property
@@ -251,7 +257,9 @@ class HttpChannel(Generic[R]):
         try:
             request = self._context.encode(message.packet, self._url, place)
         except (Nonconforming, PacketFault, ValueError) as error:
-            self._context.refused("cannot be sent", f"message {self._key} for {self._queue.name}: {error}")
+            fields = about_packet(message.packet, self._queue.name, self._address)
+            text = f"message {self._key} for {self._queue.name}: {error}"
+            self._context.refused("cannot be sent", text, fields)
             self.rejected()
             return None
         report = self._context.report

@@ -4,26 +4,34 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from typing import Final
 
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.queue import QueueCore
+from msmq_fast.logfields import Fields
+from msmq_fast.protocol.text import printable
 from msmq_fast.srmp.classify import Kind
-from msmq_fast.srmp.model import Envelope
+from msmq_fast.srmp.model import NO_IDENTIFIER, Envelope
 from msmq_fast.srmp.reasons import Reason
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.schema import EventKind
 
-__all__ = ["Counters", "described"]
+__all__ = ["Counters", "OnRefusal", "described"]
+
+_MOST_NAME: Final = 256  # characters of the name of a queue in a log line
+
+OnRefusal = Callable[[Reason, str, Fields], None]
+"""Called with (reason, description, fields of the log line) for a message that was not accepted."""
 
 
 class Counters:
-    """Counts messages by outcome. `on_refusal(reason, description)` is called for every message that was not
-    accepted, except duplicates.
+    """Counts messages by outcome. `on_refusal(reason, description, fields)` is called for every message that
+    was not accepted, except duplicates; the fields are those of its log line.
     """
 
-    __slots__ = ("_ledger", "forwarded", "not_taken", "on_refusal", "receipts", "stored")
+    __slots__ = ("_ledger", "forwarded", "not_taken", "on_refusal", "peer", "receipts", "stored")
 
-    def __init__(self, ledger: Ledger, on_refusal: Callable[[Reason, str], None] | None = None) -> None:
+    def __init__(self, ledger: Ledger, on_refusal: OnRefusal | None = None) -> None:
         self._ledger = ledger
         self.on_refusal = on_refusal
         self.stored = 0
@@ -31,16 +39,27 @@ class Counters:
         self.receipts: Counter[Kind] = Counter()
         """Number of receipts that arrived, by kind."""
         self.not_taken: Counter[Reason] = Counter()
+        self.peer = ""
+        """Address from which the message comes that is being decided on."""
 
-    def count(self, reason: Reason, description: str) -> None:
-        """Count a message that was not accepted; `description` is for people."""
+    def count(self, reason: Reason, description: str, envelope: Envelope | None = None) -> None:
+        """Count a message that was not accepted; `description` is for people. `envelope` is None if the
+        message has no valid one.
+        """
         self.not_taken[reason] += 1
-        if self.on_refusal is not None and reason is not Reason.DUPLICATE:
-            self.on_refusal(reason, description)
+        if self.on_refusal is None or reason is Reason.DUPLICATE:
+            return
+        fields = {"peer": self.peer}
+        if envelope is not None:
+            fields["queue"] = printable(envelope.to or envelope.multicast or "")[:_MOST_NAME]
+            source, ordinal = envelope.identifier
+            if (source, ordinal) != NO_IDENTIFIER:
+                fields["message_id"] = f"{{{source}}}\\{ordinal}"
+        self.on_refusal(reason, description, fields)
 
-    def refuse(self, reason: Reason, description: str) -> Completion[int]:
+    def refuse(self, reason: Reason, description: str, envelope: Envelope | None = None) -> Completion[int]:
         """Count a message that was not accepted, and return the HTTP status with which it is answered."""
-        self.count(reason, description)
+        self.count(reason, description, envelope)
         return Completion.of(int(reason.status))
 
     def turn_away(
@@ -49,7 +68,7 @@ class Counters:
         """Count a message that has a valid envelope and was not accepted, and write an event to the feed if
         `tell` requires one. Returns the HTTP status with which the message is answered.
         """
-        self.count(reason, described(envelope))
+        self.count(reason, described(envelope), envelope)
         self.tell(reason, envelope, size, queue)
         return Completion.of(int(reason.status))
 

@@ -13,6 +13,7 @@ from typing import Final
 
 from msmq_fast._native.outbound import give_up
 from msmq_fast._native.queuebase import Received
+from msmq_fast.logfields import Fields, about_packet
 from msmq_fast.packet.properties import is_traced
 from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import PacketFault
@@ -43,13 +44,13 @@ class Feed:
         queue: OutgoingQueue,
         owner: int,
         encode: Callable[[bytes, str], bytes],
-        refused: Callable[[str, str], None],
+        refused: Callable[[str, str, Fields], None],
         room: int,
         report: Report | None = None,
     ) -> None:
         """- `owner` is the number under which messages stay locked until all sources have sent them.
         - `encode(packet, group)` builds the APDU of a message to the group `address:port`.
-        - `refused(reason, description)` is called for each message that cannot be sent.
+        - `refused(reason, description, log fields)` is called for each message that cannot be sent.
         - `room` limits the octets that wait in a source.
         - `report` is called for each traced message that is sent.
         """
@@ -131,7 +132,8 @@ class Feed:
                 self._report(message.packet, self.group.partition(":")[0])
 
     def _give_up(self, message: Received, reason: str, error: Exception) -> None:
-        self._refused(reason, f"message {message.lookup_id} for {self.queue.name}: {error}")
+        fields = about_packet(message.packet, self.queue.name, self.group)
+        self._refused(reason, f"message {message.lookup_id} for {self.queue.name}: {error}", fields)
         give_up(self._core, message.lookup_id, MessageClass.NACK_BAD_DST_Q)
 
     def packets(self, now: float) -> list[list[Datagram]]:

@@ -10,7 +10,6 @@ provides all data that the receipt needs.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, Protocol
 from uuid import UUID
 
@@ -26,6 +25,7 @@ from msmq_fast.protocol.properties import Delivery, Journal
 from msmq_fast.qm.outgoing.acknowledgment import identifier
 from msmq_fast.qm.outgoing.latestonly import Place
 from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.srmp.counters import OnRefusal
 from msmq_fast.srmp.destinations import Destinations
 from msmq_fast.srmp.destinations import Place as QueuePlace
 from msmq_fast.srmp.model import Envelope, Nonconforming
@@ -92,10 +92,10 @@ class Receipts:
         sequences: Sequences,
         streams: IncomingStreams,
         paths: ReturnPaths | None = None,
-        on_refusal: Callable[[Reason, str], None] | None = None,
+        on_refusal: OnRefusal | None = None,
     ) -> None:
-        """`paths` decides where receipts may be sent. `on_refusal(reason, description)` is called for each
-        receipt that must not be sent.
+        """`paths` decides where receipts may be sent. `on_refusal` is called for each receipt that must not
+        be sent.
         """
         self._paths = paths or ReturnPaths()
         self._on_refusal = on_refusal
@@ -287,7 +287,8 @@ class Receipts:
 
     def _refused(self, url: str, peer: str) -> Place | None:
         if self._on_refusal is not None:
-            self._on_refusal(Reason.RECEIPT, f"to {url}, for a message from {peer or 'no HTTP address'}")
+            told = f"to {url}, for a message from {peer or 'no HTTP address'}"
+            self._on_refusal(Reason.RECEIPT, told, {"peer": peer, "queue": url})
         return self._lost()
 
     def _lost(self) -> Place | None:

@@ -21,7 +21,7 @@ from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.srmp.classify import Kind, classify
 from msmq_fast.srmp.compound import Compound, read_http, read_text, via_of
-from msmq_fast.srmp.counters import Counters, described
+from msmq_fast.srmp.counters import Counters, OnRefusal, described
 from msmq_fast.srmp.destinations import Destinations, Place
 from msmq_fast.srmp.forwarding import Forwarder
 from msmq_fast.srmp.http.request import HttpRequest
@@ -91,9 +91,7 @@ class _Admitted:
 class Pipeline:
     """Handles arriving messages, one at a time, and counts their outcomes in `counters`."""
 
-    def __init__(
-        self, manager: QueueManager, parts: Parts, on_refusal: Callable[[Reason, str], None] | None = None
-    ) -> None:
+    def __init__(self, manager: QueueManager, parts: Parts, on_refusal: OnRefusal | None = None) -> None:
         self.counters = Counters(manager.ledger, on_refusal)
         self._manager = manager
         self._ledger = manager.ledger
@@ -108,6 +106,7 @@ class Pipeline:
 
     def handle(self, request: HttpRequest) -> Completion[int]:
         """Handle one request; returns a completion with the status of the answer."""
+        self.counters.peer = request.peer
         if self._manager.state is not State.READY:
             return self.counters.refuse(Reason.STOPPING, request.peer)
         content_type = request.header(b"content-type") or b""
@@ -125,27 +124,33 @@ class Pipeline:
         raw = request.raw_head + bytes(request.body)
         return self._decide(lambda: self._receive(compound, raw, request.peer), request.peer)
 
-    def handle_apdu(self, data: bytes, group: str) -> None:
-        """Handle one message that arrived at a multicast group, `address:port`; sends no answer (SR-144)."""
+    def handle_apdu(self, data: bytes, group: str, peer: str = "") -> None:
+        """Handle one message from the address `peer` that arrived at a multicast group, `address:port`. Sends
+        no answer (SR-144).
+        """
         if self._manager.state is not State.READY:
             return
+        self.counters.peer = peer
         try:
             compound = read_text(data)
         except Nonconforming as error:
             self.counters.count(Reason.MALFORMED, f"group {group}: {error}")
             return
-        self._decide(lambda: self._spread(compound, data, group), f"group {group}")
+        self._decide(lambda: self._spread(compound, data, group), f"group {group}", peer)
 
-    def _decide(self, step: Callable[[], Completion[int]], source: str) -> Completion[int]:
+    def _decide(
+        self, step: Callable[[], Completion[int]], source: str, peer: str | None = None
+    ) -> Completion[int]:
         """Return the status that `step` returns; the status of a refusal if `step` raises an error.
 
         If `step` raises KeyNeeded, it has had no effect. It is then repeated when it is the turn of `source`
-        (an address or a multicast group) to use a key.
+        (an address or a multicast group) to use a key. `peer` is the address of the sender; None: `source`.
         """
+        self.counters.peer = source if peer is None else peer
         try:
             return step()
         except KeyNeeded:
-            return self._wait_for_turn(step, source)
+            return self._wait_for_turn(step, source, self.counters.peer)
         except Nonconforming as error:
             return self.counters.refuse(Reason.MALFORMED, f"{source}: {error}")
         except InsufficientResources as error:
@@ -153,22 +158,23 @@ class Pipeline:
         except StoreError as error:
             return self.counters.refuse(Reason.NOT_STORED, str(error))
 
-    def _wait_for_turn(self, step: Callable[[], Completion[int]], source: str) -> Completion[int]:
+    def _wait_for_turn(self, step: Callable[[], Completion[int]], source: str, peer: str) -> Completion[int]:
         turns = self._parts.turns
         if turns is None:
             raise ValueError("Parts.turns must be set: verifying a signature needs a turn to use a key")
         came: Completion[None] = Completion()
         try:
             if turns.ask(source, lambda _: came.resolve(None), self._manager.monotonic()) is None:
-                return turns.take(source, lambda: self._decide(step, source))
+                return turns.take(source, lambda: self._decide(step, source, peer))
         except TooManyWait:
             return self.counters.refuse(Reason.KEYS, source)
-        return came.then(lambda _: self._in_turn(step, source))
+        return came.then(lambda _: self._in_turn(step, source, peer))
 
-    def _in_turn(self, step: Callable[[], Completion[int]], source: str) -> Completion[int]:
+    def _in_turn(self, step: Callable[[], Completion[int]], source: str, peer: str) -> Completion[int]:
+        self.counters.peer = peer
         if self._manager.state is not State.READY:
             return self.counters.refuse(Reason.STOPPING, source)
-        return self._decide(step, source)
+        return self._decide(step, source, peer)
 
     # ---- where to
 
@@ -219,7 +225,7 @@ class Pipeline:
             try:
                 signer = self._signer(compound)
             except SignatureRefused as error:
-                self.counters.count(Reason.SIGNATURE, f"{described(envelope)}: {error}")
+                self.counters.count(Reason.SIGNATURE, f"{described(envelope)}: {error}", envelope)
                 self.counters.tell(Reason.SIGNATURE, envelope, size, queue.core)
                 return None
         user = None if signer is None else signer.user
@@ -244,7 +250,7 @@ class Pipeline:
             raise Nonconforming("the destination of the message is not the group at which it arrived")
         queues = [each for each in self._destinations.bound(group) if not each.transactional]
         if not queues:
-            self.counters.count(Reason.NO_GROUP, group)
+            self.counters.count(Reason.NO_GROUP, group, envelope)
         elif envelope.stream is not None:
             self.counters.turn_away(Reason.MULTICAST_STREAM, envelope, len(raw))
         elif classify(envelope) is not Kind.USER:
@@ -359,7 +365,8 @@ class Pipeline:
         """Put a message unchanged into the outgoing queue to the URL of its destination (4.10)."""
         envelope = compound.envelope
         if envelope.identifier[0] == self._manager.guid:
-            return self.counters.refuse(Reason.NO_WAY, f"{described(envelope)} was sent by this computer")
+            told = f"{described(envelope)} was sent by this computer"
+            return self.counters.refuse(Reason.NO_WAY, told, envelope)
         if len(via_of(raw)) >= self._parts.hop_limit:
             return self.counters.turn_away(Reason.HOPS, envelope, len(raw))
         if self._late(envelope):
@@ -368,9 +375,9 @@ class Pipeline:
         try:
             core = forwarder.way_out(url).core
         except InsufficientResources:
-            return self.counters.refuse(Reason.MACHINE_QUOTA, envelope.to)
+            return self.counters.refuse(Reason.MACHINE_QUOTA, envelope.to, envelope)
         except MSMQError:
-            return self.counters.refuse(Reason.NO_WAY, envelope.to)
+            return self.counters.refuse(Reason.NO_WAY, envelope.to, envelope)
         passage = forwarder.passage(url, envelope)
         if passage is not None and forwarder.is_known(passage):
             self.counters.turn_away(Reason.DUPLICATE, envelope, len(raw))

@@ -84,7 +84,7 @@ async def serve(port: int, user: str, password: str, keytab: Path | None) -> Non
         ),
         random=os.urandom,
         limits=Limits(),
-        refuse=lambda what, reason, detail: print(what, reason, detail, file=sys.stderr),
+        refuse=lambda what, reason, detail, peer="": print(what, reason, detail, file=sys.stderr),
         offload=on_threads(loop),
     )
     server.register(EndpointMapper([RegisteredEndpoint(NETLOGON, port, "netlogon")]))

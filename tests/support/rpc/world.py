@@ -257,7 +257,7 @@ class World:
             acceptors=Acceptors(),
             random=random.Random(17).randbytes,
             limits=self.limits,
-            refuse=lambda *why: self.refused.append(why),
+            refuse=lambda *why, peer="": self.refused.append(why),
             offload=self.offload,
         )
         self.server.register(self.service)

@@ -22,6 +22,7 @@ from msmq_fast.admin.api.operation import Download, Operation, etag_of
 from msmq_fast.admin.api.operations import OPERATIONS
 from msmq_fast.admin.api.repeats import Repeats
 from msmq_fast.admin.application import MAX_BODY
+from msmq_fast.logfields import Refuse, logged
 from msmq_fast.protocol.text import quoted
 from msmq_fast.security.callers import Caller, Callers
 from msmq_fast.security.webpages import connection_ends
@@ -39,7 +40,7 @@ _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 _log = logging.getLogger("msmq_fast.admin")
 
 
-def build_api(api: Api, callers: Callers, refuse: Callable[[str, str, str], None]) -> web.Application:
+def build_api(api: Api, callers: Callers, refuse: Refuse) -> web.Application:
     """Return the application. It calls `refuse(what, reason, detail)` for each refused request."""
     router = _Router(api, callers, refuse)
     application = web.Application(middlewares=[router.boundary])
@@ -51,7 +52,7 @@ def build_api(api: Api, callers: Callers, refuse: Callable[[str, str, str], None
 
 
 class _Router:
-    def __init__(self, api: Api, callers: Callers, refuse: Callable[[str, str, str], None]) -> None:
+    def __init__(self, api: Api, callers: Callers, refuse: Refuse) -> None:
         self._api = api
         self._callers = callers
         self._refuse = refuse
@@ -105,7 +106,9 @@ class _Router:
         except Exception as error:
             found = refusal_of(error)
             if found is None:
-                _log.exception("%s %s failed", request.method, request.path)
+                _log.exception(
+                    "%s %s failed", request.method, request.path, extra=logged(peer=request.remote or "")
+                )
                 found = Refusal("FAILED", "internal error; see the log of the server")
             refusal = found
         return self._refused(request, refusal)
@@ -148,7 +151,8 @@ class _Router:
         return self._callers.identify(request.headers, request.remote or "", ends)
 
     def _refused(self, request: web.Request, refusal: Refusal) -> web.Response:
-        self._refuse("API request", refusal.code, f"{request.method} {request.path}: {refusal}"[:_LOGGED])
+        detail = f"{request.method} {request.path}: {refusal}"[:_LOGGED]
+        self._refuse("API request", refusal.code, detail, peer=request.remote or "")
         response = _json(refusal.answer(), refusal.status)
         if refusal.status == 401:
             response.headers["WWW-Authenticate"] = "Bearer"

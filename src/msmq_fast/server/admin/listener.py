@@ -14,6 +14,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 
 from msmq_fast.admin.application import build
 from msmq_fast.admin.view import View
+from msmq_fast.logfields import Refuse
 from msmq_fast.security.callers import Callers
 from msmq_fast.server.net.accepting import Acceptors
 from msmq_fast.server.net.connections import Slot, Standing
@@ -31,7 +32,7 @@ class _Refused(logging.Filter):
     each of them, as for a fault of the server.
     """
 
-    def __init__(self, refuse: Callable[[str, str, str], None]) -> None:
+    def __init__(self, refuse: Refuse) -> None:
         super().__init__()
         self._refuse = refuse
 
@@ -41,9 +42,11 @@ class _Refused(logging.Filter):
         """
         error = record.exc_info[1] if record.exc_info else None
         if isinstance(error, HttpProcessingError | web.RequestPayloadError):
-            self._refuse("admin request", "malformed", _client(record))
+            client = _client(record)
+            self._refuse("admin request", "malformed", client, peer=client)
         elif isinstance(error, ConnectionError):
-            self._refuse("admin request", "client left", _client(record))
+            client = _client(record)
+            self._refuse("admin request", "client left", client, peer=client)
         else:
             return True
         return False
@@ -65,7 +68,7 @@ class AdminListener:
         self,
         view: View,
         queue_limit: int,
-        refuse: Callable[[str, str, str], None],
+        refuse: Refuse,
         acceptors: Acceptors,
         callers: Callers,
         *,

@@ -11,6 +11,7 @@ from typing import Final
 
 from msmq_fast.app.auth import TokenTable
 from msmq_fast.console.logons import Logon, LogonRefused
+from msmq_fast.logfields import logged
 from msmq_fast.security.callers import Caller, CallerRefused, Callers
 from msmq_fast.security.logons import WRONG, LogonLimits
 from msmq_fast.security.logons import Logon as Attempt
@@ -68,7 +69,10 @@ class ConsoleLogons:
         proven = matches and user is not None and bool(user.password)
         reason = self._limits.admit(account, address, proven=proven, method=_PASSWORD)
         if reason is not None or user is None:
-            _record(f"refused a log-on to the console as {name[:104]!r} from {address}: {reason or WRONG}")
+            _record(
+                f"refused a log-on to the console as {name[:104]!r} from {address}: {reason or WRONG}",
+                address,
+            )
             raise LogonRefused(_REFUSED)
         return _accepted(self._of_name(user.name, (), _REFUSED), "password", _digest(line), address)
 
@@ -76,7 +80,7 @@ class ConsoleLogons:
         """Return the log-on of the owner of a token. Raises LogonRefused."""
         identity = self._tokens.identify(token[:_LONGEST_SECRET], address, _TOKEN)
         if identity is None:
-            _record(f"refused a log-on to the console with a token from {address}")
+            _record(f"refused a log-on to the console with a token from {address}", address)
             raise LogonRefused(_TOKEN_REFUSED)
         caller = self._of_name(identity.name, identity.groups, _TOKEN_REFUSED)
         return _accepted(caller, "token", _digest(token), address)
@@ -128,8 +132,8 @@ def _accepted(caller: Caller, how: str, proof: bytes, address: str) -> Logon:
     return Logon(caller, how, proof)
 
 
-def _record(text: str) -> None:
-    _log.warning("%s", text)
+def _record(text: str, address: str) -> None:
+    _log.warning("%s", text, extra=logged(peer=address))
 
 
 def _digest(text: str) -> bytes:

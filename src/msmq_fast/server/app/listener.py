@@ -15,6 +15,7 @@ from typing import Any, cast
 from msmq_fast.app.auth import Identity
 from msmq_fast.app.protocol import AppProtocol
 from msmq_fast.app.service import Service
+from msmq_fast.logfields import Refuse
 from msmq_fast.server.net.accepting import Acceptors
 from msmq_fast.server.net.connections import Slot, Standing
 
@@ -52,7 +53,7 @@ class _Connection(AppProtocol):
         self._slot = slot
 
     def _broken_off(self, detail: str) -> None:
-        self._owner.refuse(_WHAT, "broken off", detail)
+        self._owner.refuse(_WHAT, "broken off", detail, peer=self._slot.address)
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         connection = cast(socket.socket, transport.get_extra_info("socket"))
@@ -86,7 +87,7 @@ class _Connection(AppProtocol):
     def _check_identity(self, transport: asyncio.Transport) -> None:
         """Close the connection if the peer has not presented a valid token by now."""
         if self.engine.identity is None and not transport.is_closing():
-            self._owner.refuse("app connection", "handshake timeout", "")
+            self._owner.refuse("app connection", "handshake timeout", peer=self._slot.address)
             transport.abort()
 
     def buffer_updated(self, nbytes: int) -> None:
@@ -112,7 +113,7 @@ class AppListener:
         acceptors: Acceptors,
         handshake_timeout: float,
         touch: Callable[[], None],
-        refuse: Callable[[str, str, str], None],
+        refuse: Refuse,
     ) -> None:
         self.handshake_timeout = handshake_timeout
         self.touch = touch

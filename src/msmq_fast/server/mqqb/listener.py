@@ -303,7 +303,7 @@ class MqqbListener(FrontEnd):
             for queue in self._manager.outgoing():
                 sequence = queue.core.sequence
                 if sequence is not None and identifier in (sequence.identifier, sequence.alias):
-                    return {"queue": queue.name, "peer": ", ".join(queue.next_hops)}
+                    return {"queue": queue.name, "peer": ", ".join(queue.next_hops), "message_id": detail}
             return {}
 
         detail = f"{{{ack.source}}}\\{ack.message_id}"
@@ -316,13 +316,17 @@ class MqqbListener(FrontEnd):
         channel = self._channels.get(queue)
         if channel is None:
             protect = OutgoingProtection(
-                queue, self._sent_protection, self._clock.wall_s, self._not_encrypted
+                queue, self._sent_protection, self._clock.wall_s, partial(self._not_encrypted, queue)
             )
             channel = self._channels[queue] = OutgoingChannel(queue, self._of_channels, protect)
         return channel
 
-    def _not_encrypted(self, failure: Failure, description: str) -> None:
-        self._refused.refuse("message", failure.value, description)
+    def _not_encrypted(self, queue: OutgoingQueue, failure: Failure, description: str) -> None:
+        def about() -> Mapping[str, str]:
+            message_id = description.partition(" ")[0]
+            return {"queue": queue.name, "peer": ", ".join(queue.next_hops), "message_id": message_id}
+
+        self._refused.refuse("message", failure.value, description, about=about)
 
     def removed(self, queue: OutgoingQueue) -> None:
         """Drop all references to a deleted outgoing queue. Later messages look up a new queue of the same

@@ -35,6 +35,7 @@ from enum import Enum, auto
 from itertools import chain, count, islice
 from typing import Any, Final
 
+from msmq_fast.logfields import Refuse
 from msmq_fast.security.addresses import address_group
 from msmq_fast.server.runtime.descriptors import ConnectionLimits, ConnectionScale
 
@@ -64,10 +65,6 @@ class Standing(Enum):
     """The connection may not be closed now."""
     SETTLED = auto()
     """The connection is never closed to make room."""
-
-
-Refuse = Callable[[str, str, str], None]
-"""Counts and logs a refusal: what was refused, the reason, and the detail."""
 
 
 class Slot:
@@ -251,12 +248,12 @@ class Share:
         closes it.
         """
         if self._allowed is not None and not self._allowed(address):
-            self.pool.refuse(self.what, "address not allowed", address)
+            self.pool.refuse(self.what, "address not allowed", address, peer=address)
             return None
         group = address_group(address)
         reason = self._make_room(group) or self.pool.make_room(group)
         if reason is not None:
-            self.pool.refuse(self.what, reason, address)
+            self.pool.refuse(self.what, reason, address, peer=address)
             return None
         crowded = self._count >= self._limit or self._counts[group] >= self._per_address
         slot = Slot(self, address, group, connection, crowded=crowded)
@@ -274,7 +271,7 @@ class Share:
         """Close the connections of addresses that may no longer connect."""
         for slot in self.pool.of_share(self):
             if self._allowed is not None and not self._allowed(slot.address):
-                self.pool.refuse(self.what, "address not allowed", slot.address)
+                self.pool.refuse(self.what, "address not allowed", slot.address, peer=slot.address)
                 slot.end()
 
     def _make_room(self, group: str) -> str | None:
@@ -321,7 +318,7 @@ class Share:
 
     def _end(self, slot: Slot) -> None:
         self.pool.evicted += 1
-        self.pool.refuse(self.what, "made room for another connection", slot.address)
+        self.pool.refuse(self.what, "made room for another connection", slot.address, peer=slot.address)
         slot.end()
 
     def _settle(self, slot: Slot) -> None:
@@ -509,7 +506,7 @@ class Pool:
         while self._young and self._young[0][0] <= now:
             _, slot = self._young.popleft()
             if slot in self._slots and slot.standing is Standing.SILENT:
-                self.refuse(slot.share.what, "no byte received in time", slot.address)
+                self.refuse(slot.share.what, "no byte received in time", slot.address, peer=slot.address)
                 slot.end()
 
 

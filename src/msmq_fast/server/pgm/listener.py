@@ -11,6 +11,7 @@ from ipaddress import IPv4Address
 from typing import Final
 
 from msmq_fast.admin.view import Labelled
+from msmq_fast.logfields import logged
 from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.queues.queue import QueueKind
 from msmq_fast.server.front_end import FrontEnd, Runtime
@@ -72,7 +73,7 @@ class PgmListener(FrontEnd):
             sockets,
             self._settings,
             requests.apdu,
-            lambda reason, description: refused.refuse("message", reason, description),
+            lambda reason, text, fields: refused.refuse("message", reason, text, about=lambda: fields),
             clock.wall_s,
             randomness,
             config.name,
@@ -110,7 +111,10 @@ class PgmListener(FrontEnd):
                 self._sockets.join(group.address)
             except OSError as error:
                 _log.warning(
-                    "multicast group %s cannot be joined: %s", group.address, error.strerror or error
+                    "multicast group %s cannot be joined: %s",
+                    group.address,
+                    error.strerror or error,
+                    extra=logged(peer=group.address),
                 )
                 self._look_again = now + _JOIN_AGAIN
                 return
@@ -120,7 +124,7 @@ class PgmListener(FrontEnd):
 
         def deliver(apdu: bytes, tsi: Tsi, source: str) -> None:
             for text in texts.feed(tsi, apdu):
-                self._pipeline.handle_apdu(text, name)
+                self._pipeline.handle_apdu(text, name, source)
 
         self._receivers[key] = Receiver(self._settings, group, self._random, deliver)
 

@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from functools import partial
 from typing import Final
 
+from msmq_fast.logfields import Fields
 from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.queues.outgoing import Channel, ConnectionStatus, OutgoingQueue, OutgoingState
@@ -39,7 +40,7 @@ class PgmSending:
         sockets: PgmSockets,
         settings: PgmSettings,
         encode: Callable[[bytes, str], bytes],
-        refused: Callable[[str, str], None],
+        refused: Callable[[str, str, Fields], None],
         unix_time: Callable[[], int],
         randomness: random.Random,
         host: str,

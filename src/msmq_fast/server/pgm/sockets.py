@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterable
 from typing import Final, NamedTuple
 
 from msmq_fast.config.sections import PgmConfig
+from msmq_fast.logfields import logged
 from msmq_fast.server.net.sockets import ListenError
 from msmq_fast.server.pgm.interfaces import Interface, chosen_interfaces
 from msmq_fast.srmp.pgm.model import Datagram
@@ -179,7 +180,12 @@ class PgmSockets(ABC):
         except OSError as error:
             reason = error.strerror or str(error)
             if not self.failures[reason]:
-                _log.warning("a PGM packet to %s could not be sent: %s", destination, reason)
+                _log.warning(
+                    "a PGM packet to %s could not be sent: %s",
+                    destination,
+                    reason,
+                    extra=logged(peer=destination),
+                )
             self.failures[reason] += 1
         return True
 

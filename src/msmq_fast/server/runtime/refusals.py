@@ -56,10 +56,18 @@ class RefusalCounters:
         self._limit = lines_per_second
 
     def refuse(
-        self, what: str, reason: str, detail: str = "", count: int = 1, about: About | None = None
+        self,
+        what: str,
+        reason: str,
+        detail: str = "",
+        count: int = 1,
+        about: About | None = None,
+        *,
+        peer: str = "",
     ) -> None:
-        """Count a refusal, and log it if the rate allows. `about` returns further fields of the log line; it
-        is called for written lines only, so that a flood of refusals costs little more than counting.
+        """Count a refusal, and log it if the rate allows. `peer` is the address of the other side. `about`
+        returns further fields of the log line; it is called for written lines only, so that a flood of
+        refusals costs little more than counting.
         """
         key = (what, reason)
         if key not in self._counts and len(self._counts) >= MAX_REASONS:
@@ -77,9 +85,11 @@ class RefusalCounters:
         self._lines += 1
         suppressed, self._unwritten = self._unwritten, 0
         further = {} if about is None else {name: value for name, value in about().items() if value}
+        if peer:
+            further = {"peer": peer} | further
         fields = {"what": what, "reason": reason, "detail": detail, "suppressed": suppressed} | further
         parts = [detail] if detail else []
-        parts += [f"{name} {value}" for name, value in further.items()]
+        parts += [f"{name} {value}" for name, value in further.items() if value not in detail]
         text = f" ({', '.join(parts)})" if parts else ""
         _log.warning("refused %s: %s%s", what, reason, text, extra={"fields": fields})
 

@@ -7,6 +7,7 @@ from functools import partial
 
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast.config.sections import Config
+from msmq_fast.logfields import Fields
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.security.allowance import Allowance
 from msmq_fast.security.keyturns import KeyTurns
@@ -87,8 +88,8 @@ class SrmpReceiving:
         )
         self.pipeline = Pipeline(manager, parts, self._not_taken)
 
-    def _not_taken(self, reason: Reason, description: str) -> None:
-        self._refused.refuse("message", reason.text, description)
+    def _not_taken(self, reason: Reason, description: str, fields: Fields) -> None:
+        self._refused.refuse("message", reason.text, description, about=lambda: fields)
 
     def next_deadline(self) -> float:
         """Return the time, in monotonic seconds, at which `expire` is due."""

@@ -10,6 +10,7 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 
 from msmq_fast.config.sections import Config, SrmpConfig
+from msmq_fast.logfields import Fields
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.outgoing.resending import OutgoingSequences
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
@@ -101,8 +102,8 @@ class SrmpSending:
             channel.stop_waiting()
             self.transfer.withdraw(channel)
 
-    def _given_up(self, reason: str, description: str) -> None:
-        self._refused.refuse("message", reason, description)
+    def _given_up(self, reason: str, description: str, fields: Fields) -> None:
+        self._refused.refuse("message", reason, description, about=lambda: fields)
 
     # -------------------------------------------------------------------------------- timers
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from msmq_fast.adapter import Adapter
+from msmq_fast.logfields import Refuse, logged
 from msmq_fast.srmp.http.request import Handler, HttpRequest
 from msmq_fast.srmp.http.server import BadRequest, Limits, Refused, ServerConnection
 from msmq_fast.store.completion import Completion
@@ -36,7 +37,7 @@ class Shared:
 
     handler: Handler
     touch: Callable[[], None]
-    refuse: Callable[[str, str, str], None]  # what, reason, detail
+    refuse: Refuse
     fixed: Callable[[], bytes]
     monotonic: Callable[[], float]
     limits: Limits = field(default_factory=Limits)
@@ -148,13 +149,13 @@ class HttpProtocol(Adapter, asyncio.Protocol):
         try:
             while self._transport is not None and not self._full and (item := engine.next()) is not None:
                 if isinstance(item, Refused):
-                    shared.refuse("http request", item.reason, self._peer)
+                    shared.refuse("http request", item.reason, self._peer, peer=self._peer)
                     self._answer(item.status)
                     continue
                 shared.touch()
                 self._handle(item).add_done_callback(self._answered)
         except BadRequest as error:
-            shared.refuse("http connection", "not HTTP", f"{self._peer}: {error}")
+            shared.refuse("http connection", "not HTTP", f"{self._peer}: {error}", peer=self._peer)
             if self._transport is not None:
                 self._transport.abort()
         finally:
@@ -167,7 +168,11 @@ class HttpProtocol(Adapter, asyncio.Protocol):
         try:
             return self._shared.handler(request)
         except Exception:
-            _log.exception("a message of %s failed with an unexpected exception", self._peer)
+            _log.exception(
+                "a message of %s failed with an unexpected exception",
+                self._peer,
+                extra=logged(peer=self._peer),
+            )
             return Completion.of(500)
 
     def _answered(self, done: Completion[int]) -> None:
@@ -208,7 +213,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
         silent = now - self._last_active
         if self._full:
             if silent >= shared.slow:
-                shared.refuse("http connection", "slow reader", self._peer)
+                shared.refuse("http connection", "slow reader", self._peer, peer=self._peer)
                 transport.abort()
             else:
                 self._watch()
@@ -220,7 +225,7 @@ class HttpProtocol(Adapter, asyncio.Protocol):
             else:
                 self._timer = self._loop.call_later(shared.keep_alive - silent, self._check)
         elif silent >= shared.slow or now - self._began >= shared.slow + self._engine.arrived / _RATE:
-            shared.refuse("http connection", "slow request", self._peer)
+            shared.refuse("http connection", "slow request", self._peer, peer=self._peer)
             transport.abort()
         else:
             self._timer = self._loop.call_later(max(shared.slow - silent, 0.01), self._check)
