@@ -6,13 +6,14 @@ import asyncio
 import json
 import tempfile
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import pytest
 from aiohttp import ClientSession, UnixConnector, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from msmq_fast.admin.application import build
-from msmq_fast.admin.view import Histogram, Labelled, Resources
+from msmq_fast.admin.view import Fullest, Histogram, Labelled, Resources
 from msmq_fast.protocol.resources import ConnectionAttempt, OutgoingQueueInfo, QueueInfo
 from msmq_fast.security.callers import Access, Caller, Callers
 from msmq_fast.security.sid import Sid
@@ -47,6 +48,29 @@ class FakeView:
 
     def outgoing(self) -> Iterable[OutgoingQueueInfo]:
         return [OutgoingQueueInfo("DIRECT=OS:b\\private$\\q", state="connected", messages=5, bytes=500)]
+
+    def fullest_queues(self, limit: int) -> Fullest[QueueInfo]:
+        shown, rest = self._divided(self.queues(), limit)
+        names = ("messages", "bytes", "journal_messages", "journal_bytes")
+        return Fullest(shown, len(rest), self._sums(rest, names), self._oldest(rest))
+
+    def fullest_outgoing(self, limit: int) -> Fullest[OutgoingQueueInfo]:
+        shown, rest = self._divided(self.outgoing(), limit)
+        names = ("messages", "bytes", "no_ack_count", "resend_count")
+        return Fullest(shown, len(rest), self._sums(rest, names), self._oldest(rest))
+
+    @staticmethod
+    def _divided(queues: Iterable[Any], limit: int) -> tuple[list[Any], list[Any]]:
+        ordered = sorted(queues, key=lambda queue: (-queue.messages, queue.name))
+        return ordered[:limit], ordered[limit:]
+
+    @staticmethod
+    def _sums(queues: list[Any], names: tuple[str, ...]) -> dict[str, int]:
+        return {name: sum(getattr(queue, name) for queue in queues) for name in names}
+
+    @staticmethod
+    def _oldest(queues: list[Any]) -> int:
+        return min((queue.oldest for queue in queues if queue.oldest), default=0)
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:
         return {"sessions": ("Open sessions", 2)}

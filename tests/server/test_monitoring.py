@@ -55,12 +55,15 @@ def test_conditions_that_an_operator_acts_on_have_metrics(tmp_path: Path) -> Non
             after = until(
                 lambda: text if value(text := scraped(server), expired) else None, what="the dead letter"
             )
+            assert server.stop() == 0
+            restarted = scraped(server.start())
         finally:
             server.kill()
     snapshot, lag = "msmq_fast_last_snapshot_timestamp_seconds", "msmq_fast_loop_lag_seconds_count"
     assert (value(before, expired), value(after, expired)) == (0, 1)
     assert (value(before, "msmq_fast_ready"), value(before, snapshot)) == (1, None)
     assert value(after, snapshot) == pytest.approx(time.time(), abs=60)
+    assert value(restarted, snapshot) == value(after, snapshot)
     assert value(before, lag) is not None
     expiry = 'msmq_fast_certificate_expiry_timestamp_seconds{key="listen.app.tls_certificate"}'
     assert value(before, expiry) == pytest.approx(time.time() + 86_400, abs=600)

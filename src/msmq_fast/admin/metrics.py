@@ -10,8 +10,7 @@ from prometheus_client import CollectorRegistry, GCCollector, ProcessCollector, 
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
 from prometheus_client.registry import Collector
 
-from msmq_fast.admin.view import Histogram, View
-from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
+from msmq_fast.admin.view import Fullest, Histogram, Info, View
 from msmq_fast.release import release
 
 __all__ = ["OTHER_QUEUES", "Metrics"]
@@ -64,19 +63,7 @@ class _Collector(Collector):
         build.add_metric([self._release], 1)
         yield build
         yield from self._queues()
-        outgoing = list(self._view.outgoing())
-        yield from self._destinations(outgoing)
-        yield GaugeMetricFamily("msmq_fast_outgoing_queues", "Outgoing queues", value=len(outgoing))
-        yield GaugeMetricFamily(
-            "msmq_fast_outgoing_messages",
-            "Messages in outgoing queues",
-            value=sum(queue.messages for queue in outgoing),
-        )
-        yield GaugeMetricFamily(
-            "msmq_fast_outgoing_bytes",
-            "Bytes in outgoing queues",
-            value=sum(queue.bytes for queue in outgoing),
-        )
+        yield from self._destinations()
         for name, (about, value) in self._view.gauges().items():
             yield GaugeMetricFamily(f"msmq_fast_{name}", about, value=value)
         for name, (about, value) in self._view.totals().items():
@@ -98,14 +85,14 @@ class _Collector(Collector):
 
     def _queues(self) -> Iterator[Metric]:
         # The fullest queues keep their names: those are the ones that an operator looks for.
-        ordered = sorted(self._view.queues(), key=lambda queue: (-queue.messages, queue.name))
-        named, rest = ordered[: self._queue_limit], ordered[self._queue_limit :]
+        fullest = self._view.fullest_queues(self._queue_limit)
+        named = fullest.shown
         for metric, about, attribute in _QUEUE_METRICS:
             family = GaugeMetricFamily(metric, about, labels=["name"])
             for queue in named:
                 family.add_metric([queue.name], getattr(queue, attribute))
-            if rest:
-                family.add_metric([OTHER_QUEUES], _sum(rest, attribute))
+            if fullest.others:
+                family.add_metric([OTHER_QUEUES], fullest.sums[attribute])
             yield family
         for metric, about, attribute in _QUEUE_COUNTERS:
             # Without a sum of the other queues: it falls when a queue gets metrics of its own.
@@ -117,27 +104,34 @@ class _Collector(Collector):
             "msmq_fast_queue_oldest_message_timestamp_seconds",
             "Arrival of the oldest message in the queue; absent if the queue is empty",
             "name",
-            named,
-            rest,
+            fullest,
         )
-        yield GaugeMetricFamily("msmq_fast_queues", "User and system queues", value=len(ordered))
+        count = len(named) + fullest.others
+        yield GaugeMetricFamily("msmq_fast_queues", "User and system queues", value=count)
 
-    def _destinations(self, outgoing: list[OutgoingQueueInfo]) -> Iterator[Metric]:
-        ordered = sorted(outgoing, key=lambda queue: (-queue.messages, queue.name))
-        named, rest = ordered[: self._queue_limit], ordered[self._queue_limit :]
+    def _destinations(self) -> Iterator[Metric]:
+        fullest = self._view.fullest_outgoing(self._queue_limit)
+        named = fullest.shown
+        count = len(named) + fullest.others
+        yield GaugeMetricFamily("msmq_fast_outgoing_queues", "Outgoing queues", value=count)
+        yield GaugeMetricFamily(
+            "msmq_fast_outgoing_messages", "Messages in outgoing queues", value=_total(fullest, "messages")
+        )
+        yield GaugeMetricFamily(
+            "msmq_fast_outgoing_bytes", "Bytes in outgoing queues", value=_total(fullest, "bytes")
+        )
         for metric, about, attribute in _DESTINATION_METRICS:
             family = GaugeMetricFamily(metric, about, labels=["destination"])
             for queue in named:
                 family.add_metric([queue.name], getattr(queue, attribute))
-            if rest:
-                family.add_metric([OTHER_QUEUES], _sum(rest, attribute))
+            if fullest.others:
+                family.add_metric([OTHER_QUEUES], fullest.sums[attribute])
             yield family
         yield _oldest(
             "msmq_fast_destination_oldest_message_timestamp_seconds",
             "Arrival of the oldest message that waits for the destination; absent if none waits",
             "destination",
-            named,
-            rest,
+            fullest,
         )
         stalled = GaugeMetricFamily(
             "msmq_fast_destination_stalled",
@@ -162,26 +156,20 @@ class _Collector(Collector):
         yield from (stalled, state, error)
 
 
-def _oldest(
-    metric: str,
-    about: str,
-    label: str,
-    named: Iterable[QueueInfo | OutgoingQueueInfo],
-    rest: Iterable[QueueInfo | OutgoingQueueInfo],
-) -> Metric:
+def _oldest(metric: str, about: str, label: str, fullest: Fullest[Info]) -> Metric:
     """Return the arrival times of the oldest messages of the queues that are not empty."""
     family = GaugeMetricFamily(metric, about, labels=[label])
-    for queue in named:
+    for queue in fullest.shown:
         if queue.oldest:
             family.add_metric([queue.name], queue.oldest)
-    others = [queue.oldest for queue in rest if queue.oldest]
-    if others:
-        family.add_metric([OTHER_QUEUES], min(others))
+    if fullest.oldest:
+        family.add_metric([OTHER_QUEUES], fullest.oldest)
     return family
 
 
-def _sum(queues: Iterable[QueueInfo | OutgoingQueueInfo], attribute: str) -> int:
-    return sum(getattr(queue, attribute) for queue in queues)
+def _total(fullest: Fullest[Info], attribute: str) -> int:
+    shown: int = sum(getattr(queue, attribute) for queue in fullest.shown)
+    return shown + fullest.sums.get(attribute, 0)
 
 
 def _family(histogram: Histogram) -> HistogramMetricFamily:

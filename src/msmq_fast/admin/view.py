@@ -4,13 +4,13 @@ import the server's other front ends.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Generic, Protocol, TypeVar
 
 from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
 
-__all__ = ["Histogram", "Labelled", "Resources", "View"]
+__all__ = ["Fullest", "Histogram", "Labelled", "Resources", "View"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +53,24 @@ class Resources:
     """Bytes that can still be stored."""
 
 
+Info = TypeVar("Info", QueueInfo, OutgoingQueueInfo)
+
+
+@dataclass(frozen=True, slots=True)
+class Fullest(Generic[Info]):
+    """The queues with the most messages, and sums over the others.
+
+    `others` is the number of the other queues; `sums` has the sums of their numbers by the names that these
+    have in the infos; `oldest` is the arrival time of their oldest message in Unix seconds, 0 if they are
+    empty.
+    """
+
+    shown: Sequence[Info]
+    others: int = 0
+    sums: Mapping[str, int] = field(default_factory=dict)
+    oldest: int = 0
+
+
 class View(Protocol):
     """The view of the server for the admin port. Every call returns at once."""
 
@@ -78,6 +96,16 @@ class View(Protocol):
 
     def outgoing(self) -> Iterable[OutgoingQueueInfo]:
         """Return the outgoing queues."""
+
+    def fullest_queues(self, limit: int) -> Fullest[QueueInfo]:
+        """Return the `limit` fullest of `queues`, and sums over the others: `messages`, `bytes`,
+        `journal_messages`, `journal_bytes`.
+        """
+
+    def fullest_outgoing(self, limit: int) -> Fullest[OutgoingQueueInfo]:
+        """Return the `limit` fullest of `outgoing`, and sums over the others: `messages`, `bytes`,
+        `no_ack_count`, `resend_count`.
+        """
 
     def gauges(self) -> Mapping[str, tuple[str, float]]:
         """Return the gauges: metric name without prefix → (help, value). Values may fall."""

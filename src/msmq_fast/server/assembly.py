@@ -173,6 +173,8 @@ class Assembly:
             cast(LmdbTables, store.tables),
             lambda: self._clock.wall_us() // 1_000_000,
             self._soon,
+            store.meta(MetaName.SNAPSHOT),
+            partial(self._note_snapshot, store),
         )
         commit_loop.watch(cast(LmdbWriter, store.writer))
         commit_loop.watch(cast(LmdbReader, store.reader))
@@ -311,6 +313,12 @@ class Assembly:
             )
         with store.unit():
             store.put_meta(MetaName.COMPUTER_NAME, name)
+
+    @staticmethod
+    def _note_snapshot(store: Store, created_s: int) -> None:
+        """Remember the time of a snapshot over a restart."""
+        with store.unit():
+            store.put_meta(MetaName.SNAPSHOT, created_s)
 
     def _front_ends_of(self, runtime: Runtime, bound: Bound) -> list[FrontEnd]:
         """Return the front ends of this server, in the order in which they stop.

@@ -15,6 +15,7 @@ _NUMBERS: Final = frozenset(
     (
         MetaName.INCARNATION,
         MetaName.CREATED,
+        MetaName.SNAPSHOT,
         MetaName.SEQUENCE_HW,
         MetaName.MESSAGE_ID_HW,
         MetaName.TX_SEQUENCE_HW,

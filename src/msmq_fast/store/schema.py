@@ -102,6 +102,7 @@ class MetaName:
         b"lease:"  # and a queue ordinal and a subscription: its leased messages, see qm/bulk/leases.py
     )
     LEASE_FLOOR: Final = b"lease_floor"  # the least number that a new lease holder may begin with
+    SNAPSHOT: Final = b"snapshot_s"  # Unix seconds of the last complete snapshot
     COMPUTER_NAME: Final = b"computer_name"  # under which the queue manager ran last
     HISTORY_SEED: Final = b"history_seed"  # 16 secret bytes: the key of fingerprints in the duplicate history
     SECURITY: Final = b"security"  # descriptor of the queue manager, self-relative

@@ -50,7 +50,8 @@ class Snapshot:
 
 class Snapshots:
     """Makes snapshots of the store that has the tables `tables`. `deliver` runs a function on the server's
-    thread.
+    thread. `last_s` is the time of the last snapshot, in Unix seconds, None if there was none; `keep` stores
+    that of a new one.
     """
 
     def __init__(
@@ -58,14 +59,17 @@ class Snapshots:
         tables: LmdbTables,
         now_s: Callable[[], int],
         deliver: Callable[[Callable[[], object]], object],
+        last_s: int | None = None,
+        keep: Callable[[int], object] = lambda _: None,
     ) -> None:
         self._tables = tables
         self._now_s = now_s
         self._deliver = deliver
         self._thread: threading.Thread | None = None
         self.current: Snapshot | None = None
-        self.last_s: int | None = None
-        """Unix seconds of the last complete snapshot of this process; None if there is none."""
+        self._keep = keep
+        self.last_s = last_s
+        """Unix seconds of the last complete snapshot; None if there was none."""
 
     def begin(self, directory: str, bytes_per_second: int | None = None) -> Snapshot:
         """Start a snapshot into `directory`, a new directory of this machine; at most at `bytes_per_second`
@@ -111,6 +115,7 @@ class Snapshots:
 
     def _complete(self, snapshot: Snapshot, manifest: Manifest) -> None:
         self.last_s = manifest.created_s
+        self._keep(manifest.created_s)
         self._end(lambda: snapshot.done.resolve(manifest))
 
     def _end(self, complete: Callable[[], object]) -> None:

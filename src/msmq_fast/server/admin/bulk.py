@@ -103,6 +103,11 @@ class BulkService:
         for name, about, key in (
             ("subscription_lag_events", "Events that a subscription has not read yet", "lag_events"),
             ("subscription_lag_bytes", "Bytes of events that the feed keeps for a subscription", "lag_bytes"),
+            (
+                "subscription_max_lag_bytes",
+                "Lag above which the feed keeps no events for a subscription",
+                "max_lag_bytes",
+            ),
             ("subscription_dropped", "1 if the subscription lost its place in the feed", "dropped"),
         ):
             values: dict[tuple[str, ...], float] = {(slot.name,): getattr(slot, key) for slot in slots}

@@ -22,7 +22,7 @@ def conditions(
     *, ready: bool, dead_letters: Mapping[int, int], snapshot_s: int | None, tls: Iterable[TlsFiles]
 ) -> Iterator[Labelled]:
     """Yield the metrics. `dead_letters`: number by message class. `snapshot_s`: Unix seconds of the last
-    snapshot; None if there was none since the start.
+    snapshot; None if there was none.
     """
     yield Labelled("ready", "1 while /readyz answers 200", (), {(): int(ready)}, grows=False)
     # Every reason has a value from the start on: a rate needs the value before the first increase.
@@ -38,7 +38,7 @@ def conditions(
     )
     yield Labelled(
         "last_snapshot_timestamp_seconds",
-        "Time of the last snapshot since the server started; absent if there was none",
+        "Time of the last snapshot; absent if there was none",
         (),
         {} if snapshot_s is None else {(): snapshot_s},
         grows=False,

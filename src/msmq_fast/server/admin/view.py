@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from heapq import nsmallest
 from typing import TYPE_CHECKING, Any, cast
 
-from msmq_fast.admin.view import Histogram, Labelled, Resources
+from msmq_fast.admin.view import Fullest, Histogram, Labelled, Resources
 from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
 from msmq_fast.qm.operator.showing import infos
 from msmq_fast.qm.queues.queue import Queue, QueueKind
@@ -100,6 +101,34 @@ class ServerView:
         """Yield the outgoing queues."""
         queues = (queue for queue in self._manager.queues() if queue.kind is QueueKind.OUTGOING)
         return cast(Iterable[OutgoingQueueInfo], self._infos(queues))
+
+    def fullest_queues(self, limit: int) -> Fullest[QueueInfo]:
+        """Return the fullest of `queues`, and sums over the others."""
+        hidden = (QueueKind.OUTGOING, QueueKind.JOURNAL)
+        queues = [queue for queue in self._manager.queues() if queue.kind not in hidden]
+        shown, others, oldest = _divided(queues, limit)
+        journals = [queue.journal for queue in others if queue.journal is not None]
+        sums = {
+            "messages": sum(queue.messages for queue in others),
+            "bytes": sum(queue.bytes for queue in others),
+            "journal_messages": sum(journal.messages for journal in journals),
+            "journal_bytes": sum(journal.bytes for journal in journals),
+        }
+        infos = cast(Iterable[QueueInfo], self._infos(shown))
+        return Fullest(list(infos), len(others), sums, oldest)
+
+    def fullest_outgoing(self, limit: int) -> Fullest[OutgoingQueueInfo]:
+        """Return the fullest of `outgoing`, and sums over the others."""
+        shown, others, oldest = _divided(list(self._manager.outgoing()), limit)
+        sequences = [queue.core.sequence for queue in others if queue.core.sequence is not None]
+        sums = {
+            "messages": sum(queue.messages for queue in others),
+            "bytes": sum(queue.bytes for queue in others),
+            "no_ack_count": sum(sequence.unordered for sequence in sequences),
+            "resend_count": sum(sequence.resend_index for sequence in sequences),
+        }
+        infos = cast(Iterable[OutgoingQueueInfo], self._infos(shown))
+        return Fullest(list(infos), len(others), sums, oldest)
 
     def _infos(self, queues: Iterable[Queue]) -> Iterable[QueueInfo | OutgoingQueueInfo]:
         manager = self._manager
@@ -245,6 +274,17 @@ class ServerView:
         found["shortage"] = self.shortage()
         found["refusals"] = {f"{what}: {reason}": count for what, reason, count in self.refusals()}
         return found
+
+
+def _divided(queues: list[Queue], limit: int) -> tuple[list[Queue], list[Queue], int]:
+    """Return (the `limit` queues with the most messages, the others, the arrival of the oldest message of the
+    others in Unix seconds or 0). Describes no queue: that takes ten times as long for each.
+    """
+    shown = nsmallest(limit, queues, key=lambda queue: (-queue.messages, queue.name))
+    chosen = set(map(id, shown))
+    others = [queue for queue in queues if id(queue) not in chosen]
+    arrivals = [queue.core.positions.oldest() for queue in others if queue.messages]
+    return shown, others, min(filter(None, arrivals), default=0) // 1_000_000
 
 
 def _powers(name: str, about: str, counts: Sequence[int], unit: float, total: float) -> Histogram:
