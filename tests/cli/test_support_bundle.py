@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from msmq_fast.cli.commands.support_bundle import _LARGEST, _Bundle
+from msmq_fast.config.sections import LISTS, NEEDED, SECTIONS, keys_of
 from msmq_fast.protocol.exits import Exit
 from tests.support.processes.servers import Server, command, data_directory
 
@@ -27,7 +29,7 @@ token_file = '{filed}'
 """
 EVERY = {
     "configuration.jsonl", "server.json", "stats.json", "queues.jsonl", "outgoing.jsonl", "audit.jsonl",
-    "version.json", "metrics.txt", "disk.jsonl", "missing.txt",
+    "version.json", "metrics.txt", "disk.jsonl", "missing.txt", "sessions.jsonl", "transactions.jsonl",
 }  # fmt: skip
 
 
@@ -85,6 +87,7 @@ def test_the_archive_has_everything_but_secrets(configured: tuple[Server, Path],
     assert json.loads(found["server.json"])["name"] == "ALPHA"
     assert b"create queue" in found["audit.jsonl"]
     assert b"msmq_fast_build_info" in found["metrics.txt"]
+    assert any(json.loads(line)["kind"] == "program" for line in found["sessions.jsonl"].splitlines())
     assert {"total", "free"} <= json.loads(found["disk.jsonl"].splitlines()[0]).keys()
     users = (server.data / "users.toml").read_text()
     hashes = [part for part in users.replace('"', " ").replace("$", " ").split() if len(part) >= 16]
@@ -130,3 +133,46 @@ def test_mistakes_of_the_configuration_are_not_quoted(tmp_path: Path) -> None:
     assert done.returncode == Exit.USAGE
     assert TOKEN.encode() not in done.stderr + b"".join(files(archive).values())
     assert b"msmq-fast config check" in done.stderr
+
+
+MARKER = "s3cr3t-0123456789abcdef"
+
+
+def test_no_secret_key_and_no_file_with_a_secret_leaks(tmp_path: Path) -> None:
+    """Every key that the configuration declares secret, and every file that a key names, holds the marker."""
+    lines, secret_keys, files_named = [], 0, 0
+    for sections, head in ((SECTIONS, "[{}]"), (LISTS, "[[{}]]")):
+        for name, section in sections.items():
+            needed = [f"{key} = 'x{number}'" for number, key in enumerate(NEEDED.get(name, ()))]
+            held = []
+            for key, entry in keys_of(section).items():
+                if entry.metadata["secret"]:
+                    secret_keys += 1
+                    held.append(f"{key} = '{MARKER}'")
+                elif name in SECTIONS and (key.endswith("_file") or key in ("tls_key", "tls_certificate")):
+                    files_named += 1
+                    path = tmp_path / f"{name}-{key}"
+                    path.write_text(MARKER)
+                    held.append(f"{key} = '{path}'")
+            if held:
+                lines += [head.format(name), *needed, *held]
+    assert secret_keys >= 2
+    assert files_named >= 8
+    config = tmp_path / "msmq.toml"
+    config.write_text("\n".join(lines) + f"\n[server]\ndata = '{tmp_path}'\n")
+    archive = tmp_path / "support.tar.gz"
+    environment = {"MSMQ_FAST_PROTECTION__KEY": MARKER}
+    done = command("support-bundle", str(archive), "--config", str(config), environment=environment)
+    assert done.returncode == Exit.UNREACHABLE, done  # the configuration is valid, no server runs
+    found = files(archive)
+    assert {"configuration.jsonl", "disk.jsonl"} <= set(found)
+    assert MARKER.encode() not in done.stdout + done.stderr + b"".join(found.values())
+    assert found["configuration.jsonl"].count(b"(hidden)") == secret_keys
+
+
+def test_each_file_has_a_limit_and_says_so() -> None:
+    bundle = _Bundle()
+    bundle.add("queues.jsonl", ("x" * 1023 for _ in range(100_000)))
+    assert len(bundle.files["queues.jsonl"]) == _LARGEST
+    assert bundle.missing == [f"queues.jsonl: ends after {_LARGEST} bytes"]
+    assert len(bundle.archive()) < _LARGEST

@@ -6,12 +6,12 @@ import json
 import re
 import subprocess
 import time
-from http.client import HTTPConnection
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.server.scraping import scraped, value
 from tests.support.processes.servers import Server, certify, data_directory, until
 
 FOLDER = Path(__file__).parents[2] / "contrib" / "monitoring"
@@ -22,19 +22,6 @@ DASHBOARD = FOLDER / "dashboard.json"
 
 def dashboard() -> dict[str, Any]:
     return dict(json.loads(DASHBOARD.read_text(encoding="utf-8")))
-
-
-def scraped(server: Server) -> str:
-    connection = HTTPConnection(server.host, server.port("admin"), timeout=10)
-    connection.request("GET", "/metrics")
-    text = connection.getresponse().read().decode()
-    connection.close()
-    return text
-
-
-def value(text: str, series: str) -> float | None:
-    found = re.search(rf"^{re.escape(series)} (\S+)$", text, re.MULTILINE)
-    return None if found is None else float(found[1])
 
 
 def test_conditions_that_an_operator_acts_on_have_metrics(tmp_path: Path) -> None:

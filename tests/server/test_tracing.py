@@ -10,7 +10,7 @@ import pytest
 
 from msmq_fast.bodies.tracecontext import derived_context
 from msmq_fast.client.message import parse_message_id
-from tests.server.test_monitoring import scraped, value
+from tests.server.scraping import scraped, value
 from tests.support.http.collector import Collector, Span, collector
 from tests.support.processes.pair import free_port
 from tests.support.processes.servers import Server, data_directory, until

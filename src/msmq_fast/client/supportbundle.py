@@ -22,6 +22,7 @@ __all__ = ["LARGEST", "Bundle", "ask_server", "json_line"]
 LARGEST: Final = 8 * 1024 * 1024
 """Bytes of one file; a longer one ends after its last whole line."""
 _AUDIT_ENTRIES: Final = 1000  # the newest ones
+_SESSIONS: Final = 1000
 _FOLDER: Final = "msmq-fast-support"
 
 
@@ -69,6 +70,12 @@ async def ask_server(bundle: Bundle, connection: Connection) -> None:
     async def outgoing() -> list[object]:
         return [queue.as_map() for queue in await admin.outgoing.all()]
 
+    async def sessions() -> list[object]:
+        return [one.as_map() for one in (await admin.sessions.page(limit=_SESSIONS)).sessions]
+
+    async def transactions() -> list[object]:
+        return [one.as_map() for one in await admin.transactions.all()]
+
     async def audit() -> list[object]:
         found: list[object] = []
         start, finished = 0, False
@@ -88,6 +95,8 @@ async def ask_server(bundle: Bundle, connection: Connection) -> None:
         "stats.json": stats,
         "queues.jsonl": queues,
         "outgoing.jsonl": outgoing,
+        "sessions.jsonl": sessions,
+        "transactions.jsonl": transactions,
         "audit.jsonl": audit,
     }
     for name, part in parts.items():

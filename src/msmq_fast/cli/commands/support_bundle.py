@@ -188,9 +188,9 @@ COMMAND = Command(
     name="support-bundle",
     help="collect the state of a server in one archive, without secrets",
     description="""Writes version, effective configuration with its secrets hidden, statistics, queues,
-        outgoing queues, the newest entries of the audit, metrics and disk figures. It contains no messages,
-        but names of queues, computers and callers: read it before you send it to others. If the server does
-        not answer, the archive has the rest, and the exit code is 5.""",
+        outgoing queues, sessions, transactions, the newest entries of the audit, metrics and disk
+        figures. It contains no messages, but names of queues, computers and callers: read it before you send
+        it to others. If the server does not answer, the archive has the rest, and the exit code is 5.""",
     run=_run,
     add_arguments=_add_arguments,
     examples=(
