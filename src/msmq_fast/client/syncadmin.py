@@ -459,8 +459,9 @@ class Admin(Wrapper[_admin.Admin]):
         """
         return run(self._inner.trace(message_id))
 
-    def snapshot(self, directory: str, bytes_per_second: int | None = None) -> SnapshotInfo:
-        """Copy the running store into a new directory of the server's machine.
+    def snapshot(self, directory: str | None = None, bytes_per_second: int | None = None) -> SnapshotInfo:
+        """Copy the running store into a new directory of the server's machine; without a directory, into the
+        object storage that the server's configuration names.
 
         The server cancels the copy if the connection ends before it is complete. Raises InvalidParameter if
         the directory or the rate is invalid or another snapshot is running; AccessDenied, MSMQError.

@@ -31,6 +31,11 @@ def check_together(config: Config) -> list[Mistake]:
         mistakes.append(
             Mistake(config.source, None, "rpc.qm2qm needs rpc.qmcomm, with which its callers open queues")
         )
+    if config.backup.every and not config.backup.url:
+        mistakes.append(Mistake(config.source, None, "backup.every needs backup.url"))
+    for name, value, least in (("every", config.backup.every, 60), ("rate", config.backup.rate, 65536)):
+        if 0 < value < least:
+            mistakes.append(Mistake(config.source, None, f"backup.{name} must be 0, or {least} or more"))
     mistakes.extend(
         Mistake(config.source, None, f'user "{user.name}": give one of token, token_file and token_sha256')
         for user in config.users

@@ -1,4 +1,4 @@
-"""The kinds of configuration keys that hold SRMP URLs and digests.
+"""The kinds of configuration keys that hold URLs and digests.
 
 The URL parser is imported only when the first URL is read: its import loads the queue manager, and most
 client commands need only the path of the socket from the configuration.
@@ -14,7 +14,7 @@ from msmq_fast.config.kinds import TEXTS, TEXTS_SCHEMA, Kind
 if TYPE_CHECKING:
     from msmq_fast.srmp.redirection import Pair
 
-__all__ = ["DIGESTS", "PAIRS", "PATTERNS", "URL"]
+__all__ = ["DIGESTS", "OBJECTS", "PAIRS", "PATTERNS", "URL"]
 
 _ARROW: Final = "->"
 _DIGESTS: Final = ("sha1", "md5", "sha256", "sha512")
@@ -74,6 +74,13 @@ def _url(value: object) -> str:
     return text
 
 
+def _objects(value: object) -> str:
+    from msmq_fast.store.objects.urls import checked_url
+
+    text = str(kinds.TEXT.check(value))
+    return checked_url(text) if text else ""
+
+
 def _digests(value: object) -> tuple[str, ...]:
     for text in TEXTS.check(value):
         if text not in _DIGESTS:
@@ -96,6 +103,12 @@ PATTERNS: Final = Kind(
     list,
 )
 URL: Final = Kind("a URL such as http://host/msmq/private$/queue", _url, _url, {"type": "string"})
+OBJECTS: Final = Kind(
+    "a URL such as s3://bucket/path, gs://…, az://container/path or file:///path",
+    _objects,
+    _objects,
+    {"type": "string"},
+)
 DIGESTS: Final = Kind(
     "a list of some of sha1, md5, sha256, sha512",
     _digests,

@@ -365,6 +365,8 @@ class SnapshotInfo(Resource):
     created_s: int = 0
     size: int = 0
     sha256: str = ""
+    url: str = ""
+    """Where the copy is in object storage; empty for a copy in a directory."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,12 +61,14 @@ from msmq_fast.server.runtime.disk import DISK_LOW, DiskGuard
 from msmq_fast.server.runtime.feed_trimmer import FeedTrimmer
 from msmq_fast.server.runtime.loop import CommitLoop
 from msmq_fast.server.runtime.refusals import RefusalCounters
+from msmq_fast.server.runtime.snapshot_schedule import SnapshotSchedule
 from msmq_fast.server.runtime.stalls import LAG_BINS, StallWatch
 from msmq_fast.server.settings import queue_manager_settings
 from msmq_fast.server.srmp.front_end import Srmp
 from msmq_fast.server.srmp.listener import bind_http
 from msmq_fast.server.tracing.tracer import Tracer, tracer_of
-from msmq_fast.store.errors import status_text
+from msmq_fast.store.errors import BackupError, status_text
+from msmq_fast.store.objects.storage import ObjectStorage
 from msmq_fast.store.schema import MetaName
 from msmq_fast.store.snapshots import Snapshots
 from msmq_fast.store.store import Store, StoreOptions
@@ -173,6 +175,7 @@ class Assembly:
             cast(LmdbTables, store.tables),
             lambda: self._clock.wall_us() // 1_000_000,
             self._soon,
+            self._object_storage(),
             store.meta(MetaName.SNAPSHOT),
             partial(self._note_snapshot, store),
         )
@@ -193,6 +196,16 @@ class Assembly:
         self._disk.expire(self._clock.monotonic())
         commit_loop.add(self._disk)
         commit_loop.add(FeedTrimmer(self._clock.monotonic, self._trim_feed))
+        if config.backup.every:
+            commit_loop.add(
+                SnapshotSchedule(
+                    snapshots,
+                    config.backup.every,
+                    store.guid.hex(),
+                    self._clock.monotonic,
+                    lambda: self._clock.wall_us() / 1_000_000,
+                )
+            )
         self._tracer = tracer_of(config.tracing, manager, self._clock.monotonic)
         if self._tracer is not None:
             commit_loop.add(self._tracer)
@@ -223,6 +236,16 @@ class Assembly:
         if self._real_time:  # a start takes as long as the store is large
             self._stalls = StallWatch(self._clock.monotonic)
             commit_loop.add(self._stalls)
+
+    def _object_storage(self) -> ObjectStorage | None:
+        backup = self._config.backup
+        if not backup.url:
+            return None
+        try:
+            staging = self._config.data / "snapshot.tmp"
+            return ObjectStorage(backup.url, staging, keep=backup.keep, rate=backup.rate or None)
+        except BackupError as error:
+            raise DeclarationError(f"backup.url: {error}") from None
 
     def _soon(self, function: Callable[..., object], *arguments: object) -> None:
         """Call a function on the event loop, from any thread. What it writes to the store is committed."""
@@ -466,6 +489,7 @@ class Assembly:
             ready=self.why_not_ready() is None,
             dead_letters=self._manager.ack_policy.dead_letters,
             snapshot_s=self._runtime.snapshots.last_s,
+            failed_snapshots=self._runtime.snapshots.failed,
             tls=(self._tls, self._srmp.listener.certificates),
         )
         yield from self._acceptors.labelled()

@@ -68,7 +68,7 @@ def test_nothing_listens(environment: pytest.MonkeyPatch) -> None:
 
 
 def test_a_snapshot_thread_is_cancelled_while_the_storage_does_not_answer(
-    environment: pytest.MonkeyPatch, snapshot: Maker
+    environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{silent.getsockname()[1]}")
@@ -76,7 +76,7 @@ def test_a_snapshot_thread_is_cancelled_while_the_storage_does_not_answer(
 
         def look() -> None:
             try:
-                ObjectStorage("s3://bucket/x", 1).newest_s(GUID, runner)
+                ObjectStorage("s3://bucket/x", tmp_path, keep=1).newest_s(GUID, runner)
             except BackupError as error:
                 ended.append(str(error))
 

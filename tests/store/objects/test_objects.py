@@ -118,7 +118,7 @@ def test_an_interrupted_upload_is_invisible_and_is_continued(
     begun = listing(url)
     assert 4 <= len(begun) < 10
     (entry,) = done(url, stored)
-    assert (entry.name, entry.manifest) == (NAME, None)
+    assert (entry.name, entry.manifest, entry.problem) == (NAME, None, "unfinished")
     with pytest.raises(BackupError, match=r"holds no complete snapshot$"):
         done(url, lambda bucket: pull(bucket, None, tmp_path / "back"))
     with pytest.raises(BackupError, match=f"holds no complete snapshot {NAME}"):
@@ -237,6 +237,7 @@ def test_a_hostile_or_truncated_manifest_gets_one_line(url: str, snapshot: Maker
         assert "\n" not in text
         assert len(text) < 300
         assert not (tmp_path / "back").exists()
+        assert [(entry.manifest, entry.problem) for entry in done(url, stored)] == [(None, text)], number
         good = json.dumps(kept[0]).encode()
         done(url, lambda bucket, good=good: bucket.put(f"{NAME}/{MANIFEST}", good))
 

@@ -57,7 +57,7 @@ async def _bundle(call: Call) -> Download:
 
 async def _snapshot(call: Call) -> dict[str, Any]:
     body = call.body
-    return (await call.client.admin.snapshot(body["directory"], body.get("bytes_per_second"))).as_map()
+    return (await call.client.admin.snapshot(body.get("directory"), body.get("bytes_per_second"))).as_map()
 
 
 OPERATIONS: Final = [
@@ -74,7 +74,7 @@ OPERATIONS: Final = [
         "server.snapshot",
         "POST",
         "/server/snapshots",
-        "Copy the running store into a new directory of this machine",
+        "Copy the running store into a new directory of this machine, or into object storage",
         _snapshot,
         of(SnapshotInfo),
         verb="backup create",
@@ -83,10 +83,13 @@ OPERATIONS: Final = [
         body=record(
             "NewSnapshot",
             {
-                "directory": text("absolute path of a directory that does not exist yet", least=1),
+                "directory": text(
+                    "absolute path of a directory that does not exist yet; absent: the object storage of "
+                    "`backup.url`",
+                    least=1,
+                ),
                 "bytes_per_second": number("limit of the rate", least=1, most=2**32 - 1),
             },
-            "directory",
         ),
         status=201,
     ),

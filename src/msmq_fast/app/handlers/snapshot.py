@@ -25,7 +25,7 @@ def _snapshots(session: Session) -> Snapshots:
 
 def _make(session: Session, request_id: int, payload: memoryview) -> None:
     rate = Field("bytes per second", int, type(None), maximum=_MOST, default=None)
-    directory, bytes_per_second = arguments(payload, Field("directory", str), rate)
+    directory, bytes_per_second = arguments(payload, Field("directory", str, type(None), default=None), rate)
     snapshots = _snapshots(session)
     session.manager.guard.administer(session.token, "make a snapshot of the store")
     try:
@@ -43,8 +43,8 @@ def _make(session: Session, request_id: int, payload: memoryview) -> None:
         else:
             answered.fail(MSMQError(str(error)))
 
-    session.manager.audit.recorded(answered, session.token, "make snapshot", directory, _described)
-    session.when(request_id, answered, asdict)
+    session.manager.audit.recorded(answered, session.token, "make snapshot", snapshot.place, _described)
+    session.when(request_id, answered, lambda manifest: asdict(manifest) | {"url": snapshot.url})
     snapshot.done.add_done_callback(ended)
 
 

@@ -12,6 +12,7 @@ from msmq_fast.cli.commands.restore import COMMAND as RESTORE
 from msmq_fast.cli.commands.snapshot import add_snapshot, snapshot
 from msmq_fast.cli.endpoint import add_data, configured
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.store.objects.urls import is_url
 from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import add_output, show
 from msmq_fast.terminal.parser import Parser
@@ -39,6 +40,8 @@ def _create(arguments: argparse.Namespace) -> int:
         return snapshot(arguments, "backup")
     if arguments.rate is not None or arguments.endpoint is not None:
         raise CommandError(Exit.USAGE, "--offline cannot be combined with --rate or --endpoint")
+    if arguments.target is None or is_url(arguments.target):
+        raise CommandError(Exit.USAGE, "--offline needs a directory; `msmq-fast backup push` uploads it")
     return _offline(arguments)
 
 
@@ -83,15 +86,18 @@ COMMAND = Group(
     commands=members(
         Command(
             name="create",
-            help="copy the store into a new directory",
+            help="copy the store into a new directory, or into object storage",
             description="""The server writes a consistent copy of its store into a directory of its own
-                computer, while messages keep flowing. With --offline the command copies from the data
-                directory itself, with and without a running server; it needs the right to read that.""",
+                computer, while messages keep flowing. Without a directory, it uploads the copy to the object
+                storage that `backup.url` in its configuration names. With --offline the command copies from
+                the data directory itself, with and without a running server; it needs the right to read
+                that.""",
             run=_create,
             add_arguments=_add_create,
             examples=(
                 Example("/backup/msmq-monday", "a copy as fast as the disk allows"),
                 Example("/backup/msmq-monday --rate 50MiB/s", "leaves disk bandwidth for messages"),
+                Example("", "into the object storage of the server, if it has one"),
                 Example("/backup/msmq-monday --offline --data /var/lib/msmq-fast", "without a server"),
             ),
         ),

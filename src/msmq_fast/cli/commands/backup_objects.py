@@ -24,7 +24,7 @@ __all__ = ["LIST", "PRUNE", "PULL", "PUSH"]
 _URL: Final = "s3://BUCKET/PATH, gs://BUCKET/PATH, az://CONTAINER/PATH or file:///DIRECTORY"
 _ENVIRONMENT: Final = """Credentials come from the environment, as for other programs of the service:
     AWS_ACCESS_KEY_ID, GOOGLE_APPLICATION_CREDENTIALS, AZURE_STORAGE_ACCOUNT_NAME, …"""
-_COLUMNS: Final = ("name", "created", "bytes", "incarnation", "complete")
+_COLUMNS: Final = ("name", "created", "bytes", "incarnation", "problem")
 
 _Result = TypeVar("_Result")
 
@@ -120,6 +120,7 @@ def _list(arguments: argparse.Namespace) -> int:
             "qm_guid": entry.name.partition("-")[2],
             "incarnation": 0 if manifest is None else manifest.incarnation,
             "complete": manifest is not None,
+            "problem": entry.problem,
         }
 
     show_table(map(row, _done(arguments.url, stored)), _COLUMNS, arguments.form)

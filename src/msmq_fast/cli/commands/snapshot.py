@@ -9,7 +9,8 @@ from pathlib import Path
 
 from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
-from msmq_fast.protocol.exits import Exit
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.store.objects.urls import is_url
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import show
 from msmq_fast.terminal.parser import Parser
@@ -24,7 +25,11 @@ _LOOK = 0.2  # seconds between two looks how far it is
 def add_snapshot(parser: Parser) -> None:
     """Add the target and the options of a copy that the server makes."""
     parser.add_argument(
-        "target", metavar="DIR", help="directory for the copy, on the server's machine; must not exist"
+        "target",
+        metavar="DIR",
+        nargs="?",
+        help="directory for the copy, on the server's machine; must not exist; without it, the copy goes to "
+        "the server's object storage (`backup.url`)",
     )
     parser.add_argument(
         "--rate", type=rate, metavar="RATE", help="read at most this much per second, such as 50MiB/s"
@@ -36,11 +41,19 @@ def snapshot(arguments: argparse.Namespace, key: str = "snapshot") -> int:
     """Let the server copy its store, and print the result. In the result, the entry `key` is the path of the
     copy.
     """
-    target = str(Path(arguments.target).absolute())
+    if arguments.target is not None and is_url(arguments.target):
+        raise CommandError(
+            Exit.USAGE,
+            "the server uploads to the URL of its own configuration (backup.url): leave the URL out, or copy "
+            "into a directory and use `msmq-fast backup push`",
+        )
+    target = None if arguments.target is None else str(Path(arguments.target).absolute())
     return converse(partial(_snapshot, target, key), arguments)
 
 
-async def _snapshot(target: str, key: str, connection: Connection, arguments: argparse.Namespace) -> int:
+async def _snapshot(
+    target: str | None, key: str, connection: Connection, arguments: argparse.Namespace
+) -> int:
     making = asyncio.ensure_future(connection.admin.snapshot(target, arguments.rate))
     try:
         with Progress("snapshot", 0) as progress:
@@ -54,7 +67,7 @@ async def _snapshot(target: str, key: str, connection: Connection, arguments: ar
     finally:
         making.cancel()
     shown = {
-        key: target,
+        key: target or manifest.url,
         "bytes": manifest.size,
         "incarnation": manifest.incarnation,
         "feed_next": manifest.feed_next,

@@ -12,6 +12,7 @@ from typing import Any
 from msmq_fast.config import name_kinds
 from msmq_fast.config.origins import Origin
 from msmq_fast.config.sections.audit import AuditConfig
+from msmq_fast.config.sections.backup import BackupConfig
 from msmq_fast.config.sections.bulk import BulkConfig
 from msmq_fast.config.sections.directory import DirectoryConfig
 from msmq_fast.config.sections.interop import InteropConfig
@@ -48,6 +49,7 @@ __all__ = [
     "NEEDED",
     "SECTIONS",
     "AuditConfig",
+    "BackupConfig",
     "BulkConfig",
     "Config",
     "DirectoryConfig",
@@ -101,6 +103,7 @@ class Config:
     server: ServerConfig = field(default_factory=ServerConfig)
     listen: ListenConfig = field(default_factory=ListenConfig)
     store: StoreConfig = field(default_factory=StoreConfig)
+    backup: BackupConfig = field(default_factory=BackupConfig)
     queue_manager: QueueManagerConfig = field(default_factory=QueueManagerConfig)
     security: SecurityConfig = field(default_factory=SecurityConfig)
     protection: ProtectionConfig = field(default_factory=ProtectionConfig)
@@ -167,6 +170,7 @@ SECTIONS: dict[str, type] = {
     "listen.https": ListenHttps,
     "listen.rpc": ListenRpc,
     "store": StoreConfig,
+    "backup": BackupConfig,
     "queue_manager": QueueManagerConfig,
     "security": SecurityConfig,
     "protection": ProtectionConfig,

@@ -19,10 +19,15 @@ _OTHER = "OTHER"  # classes without a name: peers choose them, so they have one 
 
 
 def conditions(
-    *, ready: bool, dead_letters: Mapping[int, int], snapshot_s: int | None, tls: Iterable[TlsFiles]
+    *,
+    ready: bool,
+    dead_letters: Mapping[int, int],
+    snapshot_s: int | None,
+    failed_snapshots: int,
+    tls: Iterable[TlsFiles],
 ) -> Iterator[Labelled]:
     """Yield the metrics. `dead_letters`: number by message class. `snapshot_s`: Unix seconds of the last
-    snapshot; None if there was none.
+    snapshot; None if the server knows of none.
     """
     yield Labelled("ready", "1 while /readyz answers 200", (), {(): int(ready)}, grows=False)
     # Every reason has a value from the start on: a rate needs the value before the first increase.
@@ -38,11 +43,13 @@ def conditions(
     )
     yield Labelled(
         "last_snapshot_timestamp_seconds",
-        "Time of the last snapshot; absent if there was none",
+        "Time of the last snapshot that the server has made, or has found in its object storage; absent if "
+        "there is none",
         (),
         {} if snapshot_s is None else {(): snapshot_s},
         grows=False,
     )
+    yield Labelled("failed_snapshots", "Snapshots that failed or were cancelled", (), {(): failed_snapshots})
     yield Labelled(
         "certificate_expiry_timestamp_seconds",
         "End of the validity of the certificate in use, by the configuration key that names it",

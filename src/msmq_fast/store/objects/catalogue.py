@@ -11,7 +11,16 @@ from typing import Any, Final
 from msmq_fast.store.backup import Manifest
 from msmq_fast.store.errors import BackupError
 
-__all__ = ["LARGEST_MANIFEST", "MANIFEST", "PARTS", "PART_SIZE", "ObjectManifest", "name_of", "part_name"]
+__all__ = [
+    "LARGEST_MANIFEST",
+    "MANIFEST",
+    "PARTS",
+    "PART_SIZE",
+    "DamagedManifest",
+    "ObjectManifest",
+    "name_of",
+    "part_name",
+]
 
 MANIFEST: Final = "manifest.json"
 PARTS: Final = "parts"
@@ -24,6 +33,10 @@ _FORMAT: Final = 1
 _LARGEST_PART: Final = 256 << 20
 _DIGEST: Final = re.compile(r"[0-9a-f]{64}")
 _GUID: Final = re.compile(r"[0-9a-f]{32}")
+
+
+class DamagedManifest(BackupError):
+    """A manifest in object storage cannot be used."""
 
 
 def name_of(manifest: Manifest) -> str:
@@ -60,14 +73,14 @@ class ObjectManifest:
     def from_json(cls, data: bytes, name: str) -> ObjectManifest:
         """Read the manifest of the snapshot with this name.
 
-        Raises BackupError if it is damaged, belongs to another snapshot, or has a format that this version
-        does not know.
+        Raises DamagedManifest if it is damaged, belongs to another snapshot, or has a format that this
+        version does not know.
         """
         try:
             return cls._read(json.loads(data), name)
         except (ValueError, TypeError, KeyError, OverflowError, OSError, RecursionError) as error:
             reason = f"{error} is missing" if isinstance(error, KeyError) else str(error)
-            raise BackupError(f"the manifest of the snapshot {name} is damaged: {reason}") from None
+            raise DamagedManifest(f"the manifest of the snapshot {name} is damaged: {reason}") from None
 
     @classmethod
     def _read(cls, content: Any, name: str) -> ObjectManifest:

@@ -16,7 +16,14 @@ from msmq_fast.store.errors import BackupError
 from msmq_fast.store.files import make_directory, sync_directory, write_file
 from msmq_fast.store.identity import DATA_NAME
 from msmq_fast.store.objects.bucket import Bucket, ObjectMissing
-from msmq_fast.store.objects.catalogue import LARGEST_MANIFEST, MANIFEST, ObjectManifest, name_of, part_name
+from msmq_fast.store.objects.catalogue import (
+    LARGEST_MANIFEST,
+    MANIFEST,
+    DamagedManifest,
+    ObjectManifest,
+    name_of,
+    part_name,
+)
 
 __all__ = ["Stored", "fetch", "find", "pull", "stored"]
 
@@ -29,12 +36,13 @@ class Stored:
     """A snapshot in object storage."""
 
     name: str
-    manifest: Manifest | None  # None if the snapshot is unfinished
+    manifest: Manifest | None  # None if the snapshot is unfinished or damaged
+    problem: str = ""
 
 
 async def stored(bucket: Bucket, guid: str | None = None) -> list[Stored]:
     """Return all snapshots, oldest first; with `guid` (hexadecimal) those of one queue manager. Raises
-    BackupError, also for a damaged manifest.
+    BackupError.
     """
     free = asyncio.Semaphore(_AT_ONCE)
 
@@ -43,7 +51,9 @@ async def stored(bucket: Bucket, guid: str | None = None) -> list[Stored]:
             try:
                 return Stored(name, (await _manifest(bucket, name)).snapshot)
             except ObjectMissing:
-                return Stored(name, None)
+                return Stored(name, None, "unfinished")
+            except DamagedManifest as error:
+                return Stored(name, None, str(error))
 
     names = await bucket.names()
     chosen = [name for name in names if guid is None or name.partition("-")[2] == guid]

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 
 from msmq_fast.store.backup import Manifest
 from msmq_fast.store.errors import BackupError
-from msmq_fast.store.objects.bucket import Bucket
+from msmq_fast.store.objects.bucket import Bucket, require_obstore
 from msmq_fast.store.objects.catalogue import ObjectManifest, name_of
 from msmq_fast.store.objects.download import fetch, find, stored
 from msmq_fast.store.objects.upload import prune, push
@@ -62,10 +62,18 @@ class Interruptible:
 class ObjectStorage:
     """The object storage of a server: snapshots are uploaded to `url`, and all but the newest `keep` of the
     same queue manager are deleted.
+
+    The server copies its store into the directory `staging` first, and removes the copy in the end. Otherwise
+    a slow line would keep pages of the store in use. `rate` is the maximum number of bytes per second that
+    are copied and sent; None: no limit.
     """
 
-    def __init__(self, url: str, keep: int) -> None:
+    def __init__(self, url: str, staging: Path, *, keep: int, rate: int | None = None) -> None:
+        """Raises BackupError if obstore is not installed."""
+        require_obstore()
         self.url = url
+        self.staging = staging
+        self.rate = rate
         self._keep = keep
 
     def newest_s(self, guid: str, runner: Interruptible) -> int | None:
@@ -81,20 +89,16 @@ class ObjectStorage:
         return runner.run(look())
 
     def store(
-        self,
-        directory: Path,
-        runner: Interruptible,
-        progress: Callable[[int], object],
-        bytes_per_second: int | None = None,
+        self, runner: Interruptible, progress: Callable[[int], object], bytes_per_second: int | None
     ) -> str:
-        """Upload the snapshot in `directory`, delete old ones, and return the URL of the new one.
+        """Upload the snapshot in `staging`, delete old ones, and return the URL of the new one.
 
         Raises BackupError. What was uploaded until then stays unfinished.
         """
 
         async def upload() -> str:
             bucket = Bucket(self.url)
-            name = await push(directory, bucket, progress, bytes_per_second)
+            name = await push(self.staging, bucket, progress, bytes_per_second)
             await prune(bucket, self._keep, time.time(), name.partition("-")[2])
             return f"{bucket.url}/{name}"
 
