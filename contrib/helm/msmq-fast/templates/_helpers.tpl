@@ -31,3 +31,20 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- end -}}
 {{ dict "ports" $all | toJson }}
 {{- end -}}
+
+{{/* The security context of every container. */}}
+{{- define "msmq-fast.restricted" -}}
+allowPrivilegeEscalation: false
+readOnlyRootFilesystem: true
+capabilities: {drop: [ALL]}
+{{- end -}}
+
+{{- define "msmq-fast.restore" -}}
+{{- required "restore.enabled needs restore.url or backup.url" (.Values.restore.url | default .Values.backup.url) -}}
+{{- end -}}
+
+{{/* Labels of the pod of `helm test`, which is not one of the server. */}}
+{{- define "msmq-fast.test" -}}
+app.kubernetes.io/name: msmq-fast-test
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end -}}
