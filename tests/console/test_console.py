@@ -45,7 +45,7 @@ def browser(server: Server) -> Browser:
     return made
 
 
-PAGES = ("/overview", "/queues", "/queues/new", "/deadletters", "/outgoing", "/audit", "/access")
+PAGES = ("/overview", "/queues", "/queues/new", "/deadletters", "/outgoing", "/trace", "/audit", "/access")
 
 
 @pytest.mark.parametrize("path", PAGES)

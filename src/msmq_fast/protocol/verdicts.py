@@ -8,14 +8,14 @@ here; 3. add a row to docs/how-to/my-message-did-not-arrive.md.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from msmq_fast.protocol.classes import MessageClass, is_negative, name_of
 from msmq_fast.protocol.resources import MessageEvent, Resource
 
-__all__ = ["Verdict", "actor_of", "only_taken", "verdict_of"]
+__all__ = ["Verdict", "actor_of", "detail_of", "only_taken", "verdict_of"]
 
 _SENDER: Final = "trace it at the receiver, or look at the receiver's log"
 _CAUSES: Final[dict[int, tuple[str, str, str]]] = {
@@ -123,6 +123,22 @@ def actor_of(event: MessageEvent) -> str:
     if event.address:
         parts.append("on this computer" if event.address == "local" else f"at {event.address}")
     return ", ".join(parts)
+
+
+def detail_of(event: MessageEvent, class_name: Callable[[int], str] = name_of) -> str:
+    """Return what a timeline shows of an event beside its kind and queue: the class of an acknowledgment or
+    of a failure, where a moved message came from, and the protocol. `class_name` names a message class.
+    """
+    details = []
+    if only_taken(event):
+        details.append("taken by the next queue manager")
+    elif event.reason or event.event in ("acked", "nacked"):
+        details.append(class_name(event.reason or event.message_class))
+    if event.origin_queue:
+        details.append(f"from {event.origin_queue}")
+    if event.event in ("arrived", "sent", "acked", "duplicate") and event.transport not in ("", "local"):
+        details.append(f"by {event.transport}")
+    return ", ".join(details)
 
 
 def verdict_of(events: Sequence[MessageEvent], places: Sequence[Mapping[str, Any]]) -> Verdict:

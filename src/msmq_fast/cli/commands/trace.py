@@ -18,7 +18,7 @@ from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
 from msmq_fast.protocol.resources import MessageEvent
 from msmq_fast.protocol.text import printable
-from msmq_fast.protocol.verdicts import Verdict, actor_of, only_taken, verdict_of
+from msmq_fast.protocol.verdicts import Verdict, actor_of, detail_of, verdict_of
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import Form, coloured, show, show_table
 from msmq_fast.terminal.parser import Parser
@@ -97,23 +97,14 @@ async def _trace(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 def _row(event: MessageEvent) -> dict[str, Any]:
-    details = []
-    if only_taken(event):
-        details.append("taken by the next queue manager")
-    elif event.reason or event.event in ("acked", "nacked"):
-        details.append(class_text(event.reason or event.message_class))
-    if event.origin_queue:
-        details.append(f"from {event.origin_queue}")
-    if event.event in ("arrived", "sent", "acked") and event.transport not in ("", "local"):
-        details.append(f"by {event.transport}")
+    details = [detail_of(event, class_text)]
     actor = actor_of(event)
-    if actor:
-        details.append(f"by {actor}")
+    details.append(f"by {actor}" if actor else "")
     return {
         "event_time": event.event_time,
         "event": event.event,
         "queue": event.queue,
-        "detail": ", ".join(details),
+        "detail": ", ".join(part for part in details if part),
     }
 
 

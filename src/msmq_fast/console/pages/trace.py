@@ -1,19 +1,24 @@
-"""The page that finds a message by its identifier: where it is, what happened to it, and the conclusion."""
+"""The page that tells where a message is: its events as a timeline, the queues that hold it, the cause."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
 from msmq_fast.admin.api.errors import refusal_of
 from msmq_fast.console.visit import Visit
+from msmq_fast.protocol.resources import MessageEvent
+from msmq_fast.protocol.verdicts import actor_of, detail_of
 
 __all__ = ["PAGES"]
 
+_LONGEST: Final = 100  # characters of an identifier
+_FINE: Final = frozenset(("received", "waiting", "journaled", "forwarded", "moved", "duplicate"))
+
 
 async def _show(visit: Visit) -> web.Response:
-    wanted = visit.get("id").strip()[:64]
+    wanted = visit.get("id").strip()[:_LONGEST]
     found: dict[str, Any] | None = None
     error = ""
     if wanted:
@@ -24,7 +29,17 @@ async def _show(visit: Visit) -> web.Response:
             if refusal is None:
                 raise
             error = str(refusal)
-    return await visit.page("trace.html", "Find a message", wanted=wanted, found=found, error=error)
+    events = [] if found is None else [MessageEvent.from_map(one) for one in found["events"]]
+    return await visit.page(
+        "trace.html",
+        "Find a message",
+        status=200 if not error else 400,
+        wanted=wanted,
+        error=error,
+        found=found,
+        events=[(event, detail_of(event), actor_of(event)) for event in events],
+        fine=found is not None and found["verdict"]["cause"] in _FINE,
+    )
 
 
 PAGES = [("GET", "/trace", _show)]
