@@ -1,15 +1,20 @@
 # cython: boundscheck=False, wraparound=False, cdivision=True, initializedcheck=False
 """The ledger of all queues; see ledger.pxd."""
 
+from cpython.bytes cimport PyBytes_FromStringAndSize
 from libc.stddef cimport size_t
 from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free
 from msmq_fast._native.batch cimport Callback, also
 from msmq_fast._native.ledgerbase cimport REASON_NONE, ROLE_NONE, ROLE_OUTGOING, LedgerBase, PendingDelete, log_reaped, slot_of
-from msmq_fast._native.positions cimport NO_TIMER, Slot
+from msmq_fast._native.positions cimport NO_TIMER, STATE_AVAILABLE, Slot
 from msmq_fast._native.reading cimport QueueReading
 from msmq_fast._native.removal cimport DeferredDelete, Drain
 from msmq_fast._native.wheel cimport Timer
+
+
+cdef enum:
+    EXPIRED_TOLD = 8            # expired messages that one call of `expire` names
 
 
 cdef class Ledger(LedgerBase):
@@ -131,8 +136,12 @@ cdef class Ledger(LedgerBase):
         """Removes up to `limit` expired messages (DM-213, X-04). Returns how many timers have fired, at most `limit`.
 
         A message whose removal raises is retried after EXPIRE_AGAIN seconds and does not delay others. The exception is raised at the end.
+        `on_expired` is called with the first EXPIRED_TOLD messages.
         """
         cdef object fault = None
+        cdef list told = None
+        cdef tuple message = None
+        cdef uint32_t more = 0
         cdef Timer timer
         cdef QueueReading core
         cdef Slot* slot = NULL
@@ -146,13 +155,25 @@ cdef class Ledger(LedgerBase):
                 self._disarm(timer.first, timer.second)
                 continue
             slot.timer = NO_TIMER
+            message = None
+            if slot.state != STATE_AVAILABLE or self.on_expired is None:
+                pass    # a locked message expires when it is unlocked
+            elif told is not None and len(told) == EXPIRED_TOLD:
+                more += 1
+            else:
+                message = (timer.first, PyBytes_FromStringAndSize(<const char*>self.sources.guid(slot.source), 16), slot.ordinal)
             try:
                 core._expire(slot)
+                if message is not None:
+                    told = [] if told is None else told
+                    told.append(message)
             except Exception as error:
                 fault = also(fault, error)
                 core._expire_later(timer.second)
                 if self.writer.failed:
                     break   # the others would raise as well
+        if told is not None:
+            self.on_expired(told, more)
         if fault is not None:
             raise fault
         return fired

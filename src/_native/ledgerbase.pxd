@@ -184,6 +184,8 @@ cdef class LedgerBase(Undoable):
     cdef list _drains
     cdef list _returned                     # (QueueBase, Received) whose return could not be stored
     cdef readonly uint64_t discarded        # journal copies and dead letters that were discarded for lack of room
+    # Called with (a list of (queue ordinal, GUID of the source, ordinal of the identifier) of expired messages, how many more expired).
+    cdef public object on_expired
     cdef public object on_discard           # called with the ordinal of a queue that had no room for a copy, once a minute
     cdef uint32_t _discard_told
     cdef uint64_t _latency[LATENCY_BINS]    # see note_latency

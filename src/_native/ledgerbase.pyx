@@ -104,6 +104,7 @@ cdef class LedgerBase:
             self.reserve = owner.reserve_sequence
             self.open_stream = owner.new_stream
             self.on_discard = owner.discarded
+            self.on_expired = owner.expired
             self.on_memory = owner.memory_changed
             self.on_poison = owner.poisoned
             self.on_read_error = owner.read_failed

@@ -114,8 +114,10 @@ typedef struct {
     uint8_t source[16]; /* message identifier; of a queue that is created or deleted, its GUID */
     uint32_t ordinal;
     uint32_t size;
-    uint64_t sequence_id; /* SENT, ARRIVED, DUPLICATE of a transactional message: TxSequenceID; MOVED: ordinal of the queue it came from */
-    uint32_t sequence_number;
+    /* SENT, ARRIVED, DUPLICATE of a transactional message: TxSequenceID; MOVED: ordinal of the queue it came from; RECEIVED, REMOVED: number
+     * of the caller */
+    uint64_t sequence_id;
+    uint32_t sequence_number; /* TxSequenceNumber; MOVED: number of the caller */
     uint16_t abort_count;
     uint16_t reason; /* the Class that says why a message failed, else 0 */
 } FeedEntry;

@@ -48,6 +48,8 @@ def test_the_receiver_names_queue_peer_label_and_reason(pair: tuple[Server, Serv
     until(lambda: lines(b, reason="unknown queue"), what="a line of the log")
     (line,) = lines(b, reason="unknown queue")
     assert (line["what"], line["queue"], line["peer"]) == ("message", name, HERE)
+    assert line["message_id"] == line["detail"]
+    assert line["message"].count(line["message_id"]) == 1
     assert line["label"] == r'"an invoice\x1b[2J"'
     for text in (name, HERE, "an invoice", line["detail"]):
         assert text in line["message"]
@@ -83,7 +85,10 @@ def test_a_message_that_comes_again_is_neither_a_warning_nor_a_refusal(pair: tup
     stats = b.ok("stats")[0]
     assert stats["repeated_messages"] == 1
     assert not [name for name in stats["refusals"] if "duplicate" in name]
-    assert not lines(b, reason="duplicate")
+    (line,) = lines(b, reason="duplicate")
+    assert (line["level"], line["what"], line["peer"]) == ("info", "message", HERE)
+    assert line["message_id"].endswith("\\7")
+    assert line["queue"].endswith("plain")
     assert len(b.messages("plain")) == 1
 
 

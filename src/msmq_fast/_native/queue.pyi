@@ -115,6 +115,11 @@ class LedgerOwner(Protocol):
     def discarded(self, ordinal: int) -> None:
         """Called if a queue had no room for a copy; at most once a minute."""
 
+    def expired(self, messages: list[tuple[int, builtins.bytes, int]], more: int) -> None:
+        """Called with (queue ordinal, GUID, ordinal of the identifier) of the first messages that expired in
+        one step, and the number of the others.
+        """
+
     def memory_changed(self, level: int) -> None:
         """Called when `Ledger.memory` has changed."""
 

@@ -17,7 +17,7 @@ _MOST_NAME, _MOST_LABEL = 300, 60  # characters: a line of a log stays readable
 
 
 def about_message(receiver: Receiver, own: UUID) -> Mapping[str, str]:
-    """Returns the queue, the peer, the label and the identifier of the current message of `receiver`.
+    """Returns the identifier, the queue, the peer and the label of the current message of `receiver`.
 
     `own` is the GUID of this queue manager. Peers choose these texts, so they are escaped and shortened.
     """
@@ -28,8 +28,8 @@ def about_message(receiver: Receiver, own: UUID) -> Mapping[str, str]:
     except (MSMQError, ValueError):
         name = None
     return {
+        "message_id": receiver.describe(),
         "queue": "" if name is None else printable(str(name))[:_MOST_NAME],
         "peer": receiver.address,
-        "message_id": f"{{{UUID(bytes_le=message.source)}}}\\{message.message_id}",
         "label": quoted(message.label[:_MOST_LABEL]) if message.label else "",
     }

@@ -36,6 +36,7 @@ from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.handles.handle import HandleServices, OpenQueue
 from msmq_fast.qm.handles.opener import Opener
+from msmq_fast.qm.messagelog import MessageLog
 from msmq_fast.qm.operator.directorychanges import DirectoryChanges
 from msmq_fast.qm.operator.jobs import Jobs
 from msmq_fast.qm.operator.queueadmin import QueueAdmin
@@ -106,6 +107,9 @@ class _LedgerOwner:
     def discarded(self, ordinal: int) -> None:
         self._manager.ack_policy.no_room(ordinal)
 
+    def expired(self, messages: list[tuple[int, bytes, int]], more: int) -> None:
+        self._manager.message_log.expired(messages, more)
+
     def memory_changed(self, level: int) -> None:
         self._manager.flow.memory_changed(level)
 
@@ -152,6 +156,7 @@ class QueueManager:
         # Queues
         self.registry = registry = QueueRegistry(services)
         self.events = EventFeed(services, enabled=settings.feed)
+        self.message_log = MessageLog(clock.monotonic, settings.log_lines, registry.by_ordinal)
         self.bounds = Bounds(ledger)
         self.flow = FlowControl(ledger)
         self.flow.limit_memory(settings.express_memory)
@@ -167,7 +172,14 @@ class QueueManager:
         # Messages that leave
         loopback = LoopbackDelivery(services, registry, self.connectors, self.guard, self.incoming)
         self.outgoing_queues = OutgoingQueues(
-            services, registry, self._queue_records, self.events, self.directory, loopback, audit
+            services,
+            registry,
+            self._queue_records,
+            self.events,
+            self.directory,
+            loopback,
+            audit,
+            self.message_log,
         )
         self.answer_queues = AnswerQueues(
             services, self.outgoing_queues, self._queue_records, settings.answers_per_address
@@ -185,13 +197,16 @@ class QueueManager:
             self.answer_queues,
             self.destinations,
             self.incoming,
+            self.message_log,
             insecure_nacks=settings.insecure_nacks,
         )
         self.streams = OutgoingStreams(services, registry)
 
         # Programs
         callers = self.events.callers
-        parts = HandleServices(services, registry, self.expiry, self.subqueues, self._housekeeping, callers)
+        parts = HandleServices(
+            services, registry, self.expiry, self.subqueues, self._housekeeping, callers, self.message_log
+        )
         self._opener = Opener(parts, self.guard, self.directory, self.outgoing_queues, self.destinations)
         self.transactions = Transactions(services, settings.transaction_idle)
         self.poison = PoisonHandling(services, registry, self.subqueues)

@@ -46,6 +46,7 @@ class QueueManagerSettings:
     answers_per_address: int = 100  # outgoing queues for acknowledgments to one unreached address
     metric_queues: int = 100  # queues with a history of their own (QueueSeries)
     history_length: int = 10  # entries of a ConnectionHistory
+    log_lines: int = 5  # lines per second of the log of messages
     audit_entries: int = 10_000  # of the ring of the audit; acts have one half
     audit_size: int = 8 << 20  # bytes of the ring
     directory: DirectoryMode = DirectoryMode.EMBEDDED

@@ -458,6 +458,7 @@ class Assembly:
             for front_end in self._front_ends:
                 front_end.set_limits(config)
             self._refused.set_rate(config.log.refusals_per_second)
+            self._manager.message_log.limit.set_rate(config.log.refusals_per_second)
 
         return change
 

@@ -47,6 +47,7 @@ def queue_manager_settings(config: Config, *, multicast: bool = False) -> QueueM
         site=UUID(config.directory.site) if config.directory.site else None,
         sites_interval=config.directory.sites_interval,
         gates_interval=config.directory.gates_interval,
+        log_lines=config.log.refusals_per_second,
         audit_entries=config.audit.entries,
         audit_size=config.audit.max_size,
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from typing import Final
+from uuid import UUID
 
 from msmq_fast._native.ledger import Ledger
 from msmq_fast._native.queue import QueueCore
@@ -26,14 +27,30 @@ OnRefusal = Callable[[Reason, str, Fields], None]
 
 class Counters:
     """Counts messages by outcome. `on_refusal(reason, description, fields)` is called for every message that
-    was not accepted, except duplicates; the fields are those of its log line.
+    was not accepted, except duplicates; the fields are those of its log line. `on_duplicate(source, ordinal,
+    destination)` is called for a duplicate.
     """
 
-    __slots__ = ("_ledger", "forwarded", "not_taken", "on_refusal", "peer", "receipts", "stored")
+    __slots__ = (
+        "_ledger",
+        "_on_duplicate",
+        "forwarded",
+        "not_taken",
+        "on_refusal",
+        "peer",
+        "receipts",
+        "stored",
+    )
 
-    def __init__(self, ledger: Ledger, on_refusal: OnRefusal | None = None) -> None:
+    def __init__(
+        self,
+        ledger: Ledger,
+        on_refusal: OnRefusal | None = None,
+        on_duplicate: Callable[[UUID, int, str], None] | None = None,
+    ) -> None:
         self._ledger = ledger
         self.on_refusal = on_refusal
+        self._on_duplicate = on_duplicate
         self.stored = 0
         self.forwarded = 0
         self.receipts: Counter[Kind] = Counter()
@@ -86,6 +103,8 @@ class Counters:
         else:
             return
         source, ordinal = envelope.identifier
+        if reason is Reason.DUPLICATE and self._on_duplicate is not None:
+            self._on_duplicate(source, ordinal, envelope.to)
         part = envelope.stream
         self._ledger.turned_away(
             kind,

@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Protocol
+from uuid import UUID
 
 from msmq_fast._native.history import DuplicateHistory
 from msmq_fast._native.queue import TAKEN
 from msmq_fast.packet.message import Message
 from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import InsufficientResources, MSMQError
+from msmq_fast.qm.messagelog import identifier_text
 from msmq_fast.qm.queues.queue import Privacy, Queue
 from msmq_fast.qm.services import State
 from msmq_fast.security.allowance import Allowance
@@ -92,7 +94,12 @@ class Pipeline:
     """Handles arriving messages, one at a time, and counts their outcomes in `counters`."""
 
     def __init__(self, manager: QueueManager, parts: Parts, on_refusal: OnRefusal | None = None) -> None:
-        self.counters = Counters(manager.ledger, on_refusal)
+
+        def duplicate(source: UUID, ordinal: int, destination: str) -> None:
+            message_id = identifier_text(source.bytes_le, ordinal)
+            manager.message_log.duplicate(message_id, lambda: {"queue": destination})
+
+        self.counters = Counters(manager.ledger, on_refusal, duplicate)
         self._manager = manager
         self._ledger = manager.ledger
         self._parts = parts

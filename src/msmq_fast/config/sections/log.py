@@ -29,6 +29,7 @@ class LogConfig:
     refusals_per_second: int = key(
         kinds.integer(1, 1_000_000),
         5,
-        "maximum number of lines per second about refused messages and connections",
+        "maximum number of lines per second about refused messages and connections, and again about messages "
+        "that expired, failed or wait for a peer",
         live=True,
     )

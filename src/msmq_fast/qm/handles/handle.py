@@ -33,6 +33,7 @@ from msmq_fast.protocol.errors import (
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.feed.callers import FeedCallers
 from msmq_fast.qm.handles.moving import move
+from msmq_fast.qm.messagelog import MessageLog
 from msmq_fast.qm.queues.expiry import Expiry
 from msmq_fast.qm.queues.housekeeping import Housekeeping
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
@@ -92,6 +93,7 @@ class HandleServices:
     subqueues: Subqueues
     housekeeping: Housekeeping
     callers: FeedCallers
+    message_log: MessageLog
 
 
 class OpenQueue:
@@ -121,8 +123,13 @@ class OpenQueue:
         self.format_name = format_name
         self.handle = handle
         self._token = token
-        self.caller = parts.callers.number(token) if access.receives else 0
-        """The number of the reader in the feed; 0 if it is not known, or the queue is open for sending."""
+        self.caller = 0
+        """The number of the reader in the feed; 0 if it is not known, or if the queue is not open for
+        receiving.
+        """
+        if access.receives:
+            self.caller = parts.callers.number(token)
+            parts.message_log.reader(queue, parts.callers.find(self.caller))
         self.closed = False
         self._requests: set[ReadRequest] = set()
         self._subscriptions: set[Subscription] = set()

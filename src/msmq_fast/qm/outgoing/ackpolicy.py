@@ -21,6 +21,7 @@ from msmq_fast.packet.soap import has_envelope
 from msmq_fast.protocol.classes import MessageClass, is_negative
 from msmq_fast.protocol.errors import InsufficientResources, MSMQError, PacketFault
 from msmq_fast.protocol.properties import Journal
+from msmq_fast.qm.messagelog import MessageLog
 from msmq_fast.qm.outgoing.acknowledgment import INSECURE, acknowledgment, answer_queue, asked_for, lifetime
 from msmq_fast.qm.outgoing.answers import AnswerQueues, group_of, may_answer
 from msmq_fast.qm.outgoing.destinations import Destinations
@@ -61,6 +62,7 @@ class AckPolicy:
         answers: AnswerQueues,
         destinations: Destinations,
         incoming: IncomingProtocols,
+        message_log: MessageLog,
         *,
         insecure_nacks: bool,
     ) -> None:
@@ -71,6 +73,7 @@ class AckPolicy:
         self._answers = answers
         self._destinations = destinations
         self._incoming = incoming
+        self._message_log = message_log
         self._insecure = insecure_nacks
         self._chosen: dict[int, Queue] = {}
         self.acknowledged: Counter[int] = Counter()
@@ -187,7 +190,9 @@ class AckPolicy:
         if not _is_kept(message, reason):
             return acknowledged
         self.dead_letters[reason] += 1
-        return dead_letter(self._system(DEADLETTER).core, packet, reason) or acknowledged
+        queue = self._system(DEADLETTER)
+        self._message_log.dead_letter(message, reason, queue.name)
+        return dead_letter(queue.core, packet, reason) or acknowledged
 
     def must_wait(self, packet: bytes, reason: MessageClass) -> bool:
         """Whether a message that this queue manager would refuse must instead stay with the sending queue
@@ -206,16 +211,18 @@ class AckPolicy:
             if not ack_flags & AckRequest.JOURNAL_NEGATIVE:
                 return None
             target = self._dead_letters(message, chosen)
-            if target is not None:
-                self.dead_letters[reason] += 1
-            return target
+            if target is None:
+                return None
+            self.dead_letters[reason] += 1
+            self._message_log.dead_letter(message, reason, target.name)
+            return target.core
         if not ack_flags & AckRequest.JOURNAL_POSITIVE or reason not in (_SENT, MessageClass.ACK_REACH_QUEUE):
             return None
         if reason == _SENT and (message.transactional or message.source_machine != self._services.guid):
             return None  # not arrived before its receiver says so; and a router keeps no journal for others
         return self._system(JOURNAL).core
 
-    def _dead_letters(self, message: Message, chosen: int) -> QueueCore | None:
+    def _dead_letters(self, message: Message, chosen: int) -> Queue | None:
         """Returns the dead-letter queue of a message (X-62, X-64).
 
         None for a transactional message of another queue manager: the sending queue manager keeps the dead
@@ -225,8 +232,8 @@ class AckPolicy:
             return None
         queue = self._chosen_queue(chosen) if chosen else None
         if queue is not None and queue.transactional == message.transactional:
-            return queue.core
-        return self._system(DEADXACT if message.transactional else DEADLETTER).core
+            return queue
+        return self._system(DEADXACT if message.transactional else DEADLETTER)
 
     def _chosen_queue(self, ordinal: int) -> Queue | None:
         queue = self._chosen.get(ordinal)

@@ -19,14 +19,16 @@ from msmq_fast.protocol.errors import (
 from msmq_fast.protocol.text import quoted
 from msmq_fast.qm.audit.trail import AuditTrail
 from msmq_fast.qm.feed.eventfeed import EventFeed
+from msmq_fast.qm.messagelog import MessageLog
 from msmq_fast.qm.outgoing.loopback import LoopbackDelivery
 from msmq_fast.qm.outgoing.stalls import stall_of
 from msmq_fast.qm.queues.directoryclient import DirectoryClient
 from msmq_fast.qm.queues.kinds import kind_of
-from msmq_fast.qm.queues.outgoing import OutgoingQueue, OutgoingState
+from msmq_fast.qm.queues.outgoing import ConnectionEvent, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.queue import QueueState
 from msmq_fast.qm.queues.queuerecords import QueueRecords
 from msmq_fast.qm.queues.registry import QueueRegistry
+from msmq_fast.qm.queues.stall import StallCause
 from msmq_fast.qm.services import Services
 from msmq_fast.security.token import Token
 from msmq_fast.signals import Signal
@@ -55,8 +57,10 @@ class OutgoingQueues:
         directory: DirectoryClient,
         loopback: LoopbackDelivery,
         audit: AuditTrail,
+        message_log: MessageLog,
     ) -> None:
         self._services = services
+        self._message_log = message_log
         self._registry = registry
         self._records = records
         self._events = events
@@ -213,10 +217,13 @@ class OutgoingQueues:
         is audited.
         """
         by = "" if token is None else token.name or str(token.user)
-        return self._audit.recorded(self._hold(queue, True, by), token, "pause outgoing queue", queue.name)
+        done = self._audit.recorded(self._hold(queue, True, by), token, "pause outgoing queue", queue.name)
+        self._message_log.paused(queue)
+        return done
 
     def resume(self, queue: OutgoingQueue, token: Token | None) -> Completion[None]:
         """Resume Queue; resolved when durable. The act is audited."""
+        queue.reported.discard(StallCause.ON_HOLD)
         return self._audit.recorded(self._hold(queue, False), token, "resume outgoing queue", queue.name)
 
     def _hold(self, queue: OutgoingQueue, on_hold: bool, by: str = "") -> Completion[None]:
@@ -244,6 +251,10 @@ class OutgoingQueues:
         see `LoopbackDelivery`.
         """
         return self._loopback(queue)
+
+    def noted(self, queue: OutgoingQueue, event: ConnectionEvent) -> None:
+        """Logs failed connections of a queue that holds messages."""
+        self._message_log.connection(queue, event)
 
 
 def _check_legal(name: FormatName) -> None:

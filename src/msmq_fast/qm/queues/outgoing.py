@@ -122,6 +122,9 @@ class OutgoingOwner(Protocol):
         computer. Returns False if no local queue accepts them.
         """
 
+    def noted(self, queue: OutgoingQueue, event: ConnectionEvent) -> None:
+        """Called for each new entry of the ConnectionHistory of a queue."""
+
 
 class _Unowned:
     """The owner of a queue that does not belong to a queue manager."""
@@ -135,6 +138,9 @@ class _Unowned:
     def deliver_locally(self, queue: OutgoingQueue) -> bool:
         """Returns False: nothing is delivered locally."""
         return False
+
+    def noted(self, queue: OutgoingQueue, event: ConnectionEvent) -> None:
+        """Ignore the event."""
 
 
 class OutgoingQueue(Queue):
@@ -184,6 +190,7 @@ class OutgoingQueue(Queue):
         self.history: deque[ConnectionEvent] = deque(maxlen=history_length)
         self.attempts = 0  # failed attempts to connect since the latest session
         self.failure: ConnectionEvent | None = None  # the latest one
+        self.reported: set[str] = set()  # causes of stalls that are in the log, since the latest session
         self.held_by = ""  # the caller that paused the queue; empty if it is not known
         self._channels: list[Channel] = []
         self._online = True
@@ -225,6 +232,7 @@ class OutgoingQueue(Queue):
         elif status.is_failure:
             self.failure = event
             self.attempts += self.outgoing_state is not OutgoingState.CONNECTED
+        self._owner.noted(self, event)
 
     def set_state(self, state: OutgoingState) -> None:
         """Set the state that follows from an event of a session (ST-4); a queue that is on hold or locked

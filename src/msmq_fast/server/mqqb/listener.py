@@ -288,10 +288,11 @@ class MqqbListener(FrontEnd):
             return MessageClass.NACK_BAD_ENCRYPTION
 
     def _message_refused(self, refusal: Refusal, receiver: Receiver) -> None:
+        about = partial(about_message, receiver, self._manager.guid)
         if refusal is Refusal.DUPLICATE:
-            self._refused.repeat(receiver.describe())
+            self._refused.repeat()
+            self._manager.message_log.duplicate(receiver.describe(), about)
         else:
-            about = partial(about_message, receiver, self._manager.guid)
             self._refused.refuse("message", refusal.value, receiver.describe(), about=about)
 
     def _rejected(self, ack: FinalAck) -> None:
@@ -299,14 +300,16 @@ class MqqbListener(FrontEnd):
         reason = name_of(ack.message_class)
         identifier = ack.sequence_timestamp << 32 | ack.sequence_ordinal
 
+        detail = f"{{{ack.source}}}\\{ack.message_id}"
+
         def about() -> Mapping[str, str]:
             for queue in self._manager.outgoing():
                 sequence = queue.core.sequence
                 if sequence is not None and identifier in (sequence.identifier, sequence.alias):
-                    return {"queue": queue.name, "peer": ", ".join(queue.next_hops), "message_id": detail}
-            return {}
+                    peer = ", ".join(queue.next_hops)
+                    return {"message_id": detail, "queue": queue.name, "peer": peer}
+            return {"message_id": detail}
 
-        detail = f"{{{ack.source}}}\\{ack.message_id}"
         self._refused.refuse("sent message", reason, detail, about=about)
 
     # -------------------------------------------------------------------------------- outgoing queues

@@ -6,6 +6,8 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
+from msmq_fast.qm.messagelog import LineLimit
+
 __all__ = ["MAX_REASONS", "About", "RefusalCounters"]
 
 MAX_REASONS = (
@@ -42,18 +44,14 @@ class RefusalCounters:
     """
 
     def __init__(self, monotonic: Callable[[], float], lines_per_second: int) -> None:
-        self._monotonic = monotonic
-        self._limit = lines_per_second
+        self._limit = LineLimit(monotonic, lines_per_second)
         self._counts: Counter[tuple[str, str]] = Counter()
-        self._second = -1
-        self._lines = 0
-        self._unwritten = 0
         self.repeated = 0
         """Number of messages received again after they had been accepted: normal after a lost connection."""
 
     def set_rate(self, lines_per_second: int) -> None:
         """Set the maximum number of log lines per second."""
-        self._limit = lines_per_second
+        self._limit.set_rate(lines_per_second)
 
     def refuse(
         self,
@@ -76,14 +74,9 @@ class RefusalCounters:
         if what in _ASKING and reason in _ORDINARY:
             _log.debug("refused %s: %s (%s)", what, reason, detail)
             return
-        second = int(self._monotonic())
-        if second != self._second:
-            self._second, self._lines = second, 0
-        if self._lines >= self._limit:
-            self._unwritten += 1
+        suppressed = self._limit.admit()
+        if suppressed is None:
             return
-        self._lines += 1
-        suppressed, self._unwritten = self._unwritten, 0
         further = {} if about is None else {name: value for name, value in about().items() if value}
         if peer:
             further = {"peer": peer} | further
@@ -93,12 +86,11 @@ class RefusalCounters:
         text = f" ({', '.join(parts)})" if parts else ""
         _log.warning("refused %s: %s%s", what, reason, text, extra={"fields": fields})
 
-    def repeat(self, detail: str) -> None:
+    def repeat(self) -> None:
         """Count a message that was received again after it had been accepted: neither a refusal nor a
         warning.
         """
         self.repeated += 1
-        _log.debug("duplicate message: %s", detail)
 
     def items(self) -> Iterator[tuple[str, str, int]]:
         """Yield (what, reason, count), sorted."""
