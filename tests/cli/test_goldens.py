@@ -168,6 +168,7 @@ def outgoing(check: Any) -> None:
     check("outgoing-resume", "outgoing", "resume", name)
     check("outgoing-kick", "outgoing", "kick", name)
     check("outgoing-delete", "outgoing", "delete", name)
+    check("route-explain", "route", "explain", name)
 
 
 def operation(check: Any, server: Server, tmp_path: Path) -> None:

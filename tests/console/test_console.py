@@ -45,7 +45,17 @@ def browser(server: Server) -> Browser:
     return made
 
 
-PAGES = ("/overview", "/queues", "/queues/new", "/deadletters", "/outgoing", "/trace", "/audit", "/access")
+PAGES = (
+    "/overview",
+    "/queues",
+    "/queues/new",
+    "/deadletters",
+    "/outgoing",
+    "/trace",
+    "/route",
+    "/audit",
+    "/access",
+)
 
 
 @pytest.mark.parametrize("path", PAGES)

@@ -23,6 +23,7 @@ from msmq_fast.protocol.resources import (
     QueuePage,
     QueueProperties,
     ReaderInfo,
+    RouteInfo,
     SeriesInfo,
     SessionInfo,
     SessionPage,
@@ -249,6 +250,13 @@ class OutgoingAdmin(Subject):
         the attempt. Raises QueueNotFound, AccessDenied; QueueNotActive if the queue is paused.
         """
         return OutgoingQueueInfo.from_map(await self._link.request(Frame.KICK_OUTGOING, [name]))
+
+    async def explain_route(self, name: str) -> RouteInfo:
+        """Return what would happen to a message for a path or format name: the queue, the next hops, and what
+        stops it. Sends nothing. Raises IllegalFormatName, IllegalQueuePathName,
+        UnsupportedFormatNameOperation, AccessDenied.
+        """
+        return RouteInfo.from_map(await self._link.request(Frame.EXPLAIN_ROUTE, [name]))
 
 
 class TransactionAdmin(Subject):

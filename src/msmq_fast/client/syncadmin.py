@@ -29,6 +29,7 @@ from msmq_fast.protocol.resources import (
     QueuePage,
     QueueProperties,
     ReaderInfo,
+    RouteInfo,
     SeriesInfo,
     SessionInfo,
     SessionPage,
@@ -559,6 +560,13 @@ class OutgoingAdmin(Wrapper[_admin.OutgoingAdmin]):
         the attempt. Raises QueueNotFound, AccessDenied; QueueNotActive if the queue is paused.
         """
         return run(self._inner.kick(name))
+
+    def explain_route(self, name: str) -> RouteInfo:
+        """Return what would happen to a message for a path or format name: the queue, the next hops, and what
+        stops it. Sends nothing. Raises IllegalFormatName, IllegalQueuePathName,
+        UnsupportedFormatNameOperation, AccessDenied.
+        """
+        return run(self._inner.explain_route(name))
 
 
 class TransactionAdmin(Wrapper[_admin.TransactionAdmin]):

@@ -29,6 +29,7 @@ __all__ = [
     "QueueProperties",
     "ReaderInfo",
     "Resource",
+    "RouteInfo",
     "SeriesInfo",
     "SessionInfo",
     "SessionPage",
@@ -316,6 +317,41 @@ class SessionPage(Resource):
     """Number of sessions on all pages."""
     next: int = 0
     """The `after` of the next page; 0 if there is none."""
+
+
+@dataclass(frozen=True, slots=True)
+class RouteInfo(Resource):
+    """What would happen to a message for a name."""
+
+    name: str = ""
+    """The name as it was asked for."""
+    format_name: str = ""
+    """The format name that it stands for."""
+    protocol: str = ""
+    """`local`, `mqqb`, `http`, `https` or `pgm`."""
+    queue: str = ""
+    """The queue of this computer, local or outgoing, that the message would enter; empty if there is none."""
+    exists: bool = False
+    """Whether this queue exists; an outgoing queue is created with its first message."""
+    hops: tuple[str, ...] = ()
+    """The next hosts in the order in which they are tried; {GUID} if only that is known."""
+    addresses: tuple[str, ...] = ()
+    """The addresses of the latest connection."""
+    state: str = ""
+    """The state of the outgoing queue, as in `OutgoingQueueInfo`."""
+    messages: int = 0
+    """Messages that are in the queue, before a new one."""
+    bytes: int = 0
+    quota_kb: int | None = None
+    """The quota of a local queue."""
+    transactional: bool | None = None
+    """Whether a local queue accepts transactional messages only, or others only."""
+    next_attempt: int = 0
+    """When the next connection is tried, in Unix seconds; 0: not known."""
+    cause: str = ""
+    """Why the message would be refused or would wait; empty if nothing is known to stop it."""
+    reason: str = ""
+    """A sentence that explains the cause and what to do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -41,6 +41,7 @@ from msmq_fast.qm.operator.directorychanges import DirectoryChanges
 from msmq_fast.qm.operator.jobs import Jobs
 from msmq_fast.qm.operator.queueadmin import QueueAdmin
 from msmq_fast.qm.operator.resubmission import Resubmission
+from msmq_fast.qm.operator.routes import RouteExplainer
 from msmq_fast.qm.operator.series import QueueSeries
 from msmq_fast.qm.outgoing.ackpolicy import AckPolicy
 from msmq_fast.qm.outgoing.answers import AnswerQueues
@@ -221,6 +222,7 @@ class QueueManager:
         )
         self.directory_changes = DirectoryChanges(self.directory, registry, self.queue_admin)
         self.jobs = Jobs(services.records, registry)
+        self.routes = RouteExplainer(services, registry, self.directory, self.flow)
         self.resubmission = Resubmission(services, self.transactions, self._opener, callers)
         self.series = QueueSeries(ledger, clock, settings.metric_queues)  # its owner calls it when it is due
         self.remote: RemoteReader | None = None  # reads queues of other computers

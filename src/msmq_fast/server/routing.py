@@ -87,6 +87,10 @@ class Routing:
         self.router.set_static(static_routes(declared))
         self._on_changed()
 
+    def next_hops(self, host: str, manager: UUID | None) -> list[tuple[str, UUID]]:
+        """Return the next hops of messages for a queue manager; see `qm.operator.routes.Hops`."""
+        return [(hop.host, hop.guid) for hop in self.router.hops(host, manager)]
+
     def is_router(self, manager: UUID) -> bool:
         """Whether the directory declares a queue manager a router."""
         machine = self._enterprise.machine(manager)

@@ -7,7 +7,7 @@ from typing import Any, Final
 from msmq_fast.admin.api.operation import OUTGOING, Call, Operation, Parameter
 from msmq_fast.admin.api.queues import LIMIT, OFFSET, PAGE, page_of
 from msmq_fast.admin.api.schema import array, number, of, record, text
-from msmq_fast.protocol.resources import OutgoingQueueInfo
+from msmq_fast.protocol.resources import OutgoingQueueInfo, RouteInfo
 
 __all__ = ["OPERATIONS"]
 
@@ -51,6 +51,10 @@ async def _delete(call: Call) -> dict[str, Any]:
     return {"deleted": call.path["name"]}
 
 
+async def _explain(call: Call) -> dict[str, Any]:
+    return (await call.client.admin.outgoing.explain_route(call.path["name"])).as_map()
+
+
 def _change(verb: str, summary: str, handler: Any, answer: dict[str, Any]) -> Operation:
     return Operation(
         f"outgoing.{verb}",
@@ -65,6 +69,21 @@ def _change(verb: str, summary: str, handler: Any, answer: dict[str, Any]) -> Op
 
 
 OPERATIONS: Final = [
+    Operation(
+        "routes.explain",
+        "GET",
+        "/routes/{name}",
+        "Explain what would happen to a message for a name: queue, next hops, and what stops it",
+        _explain,
+        of(RouteInfo),
+        verb="route explain",
+        about="Nothing is sent, and no queue is created.",
+        path_parameters=(
+            Parameter(
+                "name", text("path or format name of the destination, percent-encoded", least=1, most=1024)
+            ),
+        ),
+    ),
     Operation(
         "outgoing.list",
         "GET",

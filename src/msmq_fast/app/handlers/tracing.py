@@ -1,4 +1,6 @@
-"""The request that returns what happened to a message (section 8.3 of the protocol)."""
+"""The requests that return what happened to a message, and what would happen to one (sections 8.3 and 8.7 of
+the protocol).
+"""
 
 from __future__ import annotations
 
@@ -94,4 +96,10 @@ def _word(kind: type[IntEnum], number: int) -> str:
         return str(number)
 
 
-HANDLERS: dict[int, Handler] = {Frame.TRACE: _trace}
+def _explain_route(session: Session, request_id: int, payload: memoryview) -> None:
+    (name,) = arguments(payload, Field("name", str))
+    session.manager.guard.read_everything(session.token, "explain a route")
+    session.reply(request_id, session.manager.routes.explain(name).as_map())
+
+
+HANDLERS: dict[int, Handler] = {Frame.TRACE: _trace, Frame.EXPLAIN_ROUTE: _explain_route}

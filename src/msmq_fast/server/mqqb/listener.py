@@ -100,6 +100,7 @@ class MqqbListener(FrontEnd):
             config, manager, clock.monotonic, clock.wall_s, self.channel_of, self._rerouted
         )
         self.reports = self._routing.reports
+        manager.routes.register(self._routing.next_hops)
         self.session_context = SessionContext(
             manager.guid,
             manager.ledger,
