@@ -8,9 +8,8 @@ from collections.abc import Awaitable, Callable
 from msmq_fast.cli.confirm import asks, confirm
 from msmq_fast.cli.transfer import BATCH, Run
 from msmq_fast.client.exchange import Done
-from msmq_fast.terminal.parser import Parser
 
-__all__ = ["Remove", "add_dry_run", "remove_selected", "selects"]
+__all__ = ["Remove", "remove_selected", "selects"]
 
 Remove = Callable[[int, int, int, bool], Awaitable[Done]]
 """Removes one batch: after, upto, limit, dry run."""
@@ -18,11 +17,6 @@ Remove = Callable[[int, int, int, bool], Awaitable[Done]]
 _SELECTION = (
     "label", "message_class", "older", "newer", "lookup_ids", "id", "correlation_id", "priority", "limit",
 )  # fmt: skip
-
-
-def add_dry_run(parser: Parser, about: str) -> None:
-    """Add `--dry-run`."""
-    parser.add_argument("--dry-run", action="store_true", help=about)
 
 
 def selects(arguments: argparse.Namespace) -> bool:

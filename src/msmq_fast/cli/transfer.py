@@ -10,7 +10,7 @@ from typing import Any
 
 from msmq_fast.cli.messageid import correlation_id, message_id
 from msmq_fast.cli.session import exit_of
-from msmq_fast.client.exchange import Done, Filter
+from msmq_fast.client.exchange import Done, Filter, Plan
 from msmq_fast.protocol.classes import parse_class
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.exits import CommandError, Exit
@@ -19,7 +19,7 @@ from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
 from msmq_fast.terminal.values import duration, number
 
-__all__ = ["BATCH", "Run", "add_filter", "message_filter"]
+__all__ = ["BATCH", "Run", "add_dry_run", "add_filter", "message_filter"]
 
 BATCH = 1000  # messages of one request
 _DONE = {"move": "moved", "copy": "copied", "resubmit": "resubmitted", "purge": "purged"}
@@ -90,6 +90,11 @@ def add_filter(parser: Parser) -> None:
     group.add_argument("--limit", type=number(1, 2**63), metavar="N", help="at most N messages")
 
 
+def add_dry_run(parser: Parser, about: str) -> None:
+    """Add `--dry-run`."""
+    parser.add_argument("--dry-run", action="store_true", help=about)
+
+
 def message_filter(arguments: argparse.Namespace, now: float) -> Filter:
     """Return the filter for the options of `add_filter` at the time `now` (Unix seconds). Raises CommandError
     for too many lookup ids.
@@ -121,6 +126,8 @@ class Run:
         self._left: int | None = arguments.limit
         self._size = 0
         self._refusals: Counter[str] = Counter()
+        self.plan: Plan | None = () if arguments.dry_run else None
+        """What a dry run has planned up to now; None otherwise."""
         self._stay: dict[str, list[int]] = {}  # some lookup ids, by reason
         self._problem: MSMQError | None = None
         self.progress = Progress(title, total if self._left is None else min(total, self._left))
@@ -144,7 +151,7 @@ class Run:
                     raise
                 self._problem = error
                 break
-            after, upto = done.next, done.upto
+            after, upto, self.plan = done.next, done.upto, done.plan
             self._size += done.size
             self._refusals.update(done.refusals)
             for one in done.refused:
@@ -165,7 +172,7 @@ class Run:
             "refused": self._refusals.total(),
             "seconds": round(self.progress.seconds, 3),
         }
-        if getattr(self._arguments, "dry_run", False):
+        if self._arguments.dry_run:
             summary["dry_run"] = True
         show(summary, self._arguments.form)
         for reason, count in self._refusals.most_common(_REASONS):

@@ -81,6 +81,14 @@ class Page:
         return cls(reply["next"], reply["upto"], reply["finished"], reply["locked"], messages)
 
 
+Plan = tuple[tuple[int, int], ...]
+"""What a dry run would have added to queues up to now; its first batch gets an empty one."""
+
+
+def _plan_of(given: list[list[int]] | None) -> Plan | None:
+    return None if given is None else tuple((ordinal, size) for ordinal, size in given)
+
+
 @dataclass(frozen=True, slots=True)
 class Refused:
     """Messages that stay in their queue for the same reason, `error`."""
@@ -93,7 +101,7 @@ class Refused:
 class Done:
     """The result of one batch. `count` and `size` are the number and the size of the messages that were
     moved, copied, removed or sent again. `refusals` maps each reason to the number of messages that stay for
-    that reason; `refused` names these messages.
+    that reason; `refused` names these messages. `plan` is that of a dry run, for its next batch.
     """
 
     next: int
@@ -103,6 +111,7 @@ class Done:
     size: int
     refusals: dict[str, int] = field(default_factory=dict)
     refused: tuple[Refused, ...] = ()
+    plan: Plan | None = None
 
     @classmethod
     def from_wire(cls, reply: dict[str, Any]) -> Done:
@@ -115,6 +124,7 @@ class Done:
             reply["bytes"],
             reply["refusals"],
             tuple(Refused(error(code, detail), tuple(ids)) for code, detail, ids in reply.get("refused", ())),
+            _plan_of(reply.get("plan")),
         )
 
 
@@ -142,13 +152,18 @@ class MessageAdmin(Subject):
         after: int = 0,
         upto: int = 0,
         limit: int = 1000,
+        *,
+        each: bool = False,
+        plan: Plan | None = None,
     ) -> Done:
         """Move the next batch from one queue to another of the same queue manager. Message identifiers do not
         change.
 
-        Raises the error of the target queue if that queue refuses the first message.
+        Raises the error of the target queue if that queue refuses the first message. With `each`, refused
+        messages stay, and `refused` of the result names them. With a `plan`, which is empty for the first
+        batch, nothing is changed; the result is that of `each`.
         """
-        fields = [target.handle, False, wanted.to_wire(), after, upto, limit]
+        fields = [target.handle, False, wanted.to_wire(), after, upto, limit, None, each, plan]
         return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
 
     async def copy(
@@ -161,13 +176,15 @@ class MessageAdmin(Subject):
         limit: int = 1000,
         *,
         job: bytes | None = None,
+        each: bool = False,
+        plan: Plan | None = None,
     ) -> Done:
         """Copy the next batch from one queue to another; the arguments are those of `move`, and `job`.
 
         `job` is 16 bytes that identify the whole copy operation. With it, the queue manager stores the
         progress of the operation, and an `after` of None continues from that progress, also after a crash.
         """
-        fields = [target.handle, True, wanted.to_wire(), after, upto, limit, job]
+        fields = [target.handle, True, wanted.to_wire(), after, upto, limit, job, each, plan]
         return Done.from_wire(await source.request(Frame.RELOCATE, *fields))
 
     async def end_job(self, job: bytes) -> None:
@@ -183,11 +200,13 @@ class MessageAdmin(Subject):
         after: int = 0,
         upto: int = 0,
         limit: int = 1000,
+        *,
+        plan: Plan | None = None,
     ) -> Done:
         """Send the next batch of dead letters to their original destinations again, and remove those that
-        were sent.
+        were sent. With a `plan`, which is empty for the first batch, nothing is changed.
         """
-        reply = await dead_letters.request(Frame.RESUBMIT, wanted.to_wire(), after, upto, limit)
+        reply = await dead_letters.request(Frame.RESUBMIT, wanted.to_wire(), after, upto, limit, plan)
         return Done.from_wire(reply)
 
     async def remove(

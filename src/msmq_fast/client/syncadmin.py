@@ -17,7 +17,7 @@ from msmq_fast.client import serveradmin as _serveradmin
 from msmq_fast.client.auditadmin import AuditPage
 from msmq_fast.client.blocking import Wrapper, run, unwrap
 from msmq_fast.client.definitionadmin import _Entry
-from msmq_fast.client.exchange import EVERYTHING, Done, Filter, Page, Stored
+from msmq_fast.client.exchange import EVERYTHING, Done, Filter, Page, Plan, Stored
 from msmq_fast.client.syncqueue import Queue
 from msmq_fast.protocol.accounts import AccountPage
 from msmq_fast.protocol.configuration import ConfigCheck, ConfigPage
@@ -62,13 +62,20 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
         after: int = 0,
         upto: int = 0,
         limit: int = 1000,
+        *,
+        each: bool = False,
+        plan: Plan | None = None,
     ) -> Done:
         """Move the next batch from one queue to another of the same queue manager. Message identifiers do not
         change.
 
-        Raises the error of the target queue if that queue refuses the first message.
+        Raises the error of the target queue if that queue refuses the first message. With `each`, refused
+        messages stay, and `refused` of the result names them. With a `plan`, which is empty for the first
+        batch, nothing is changed; the result is that of `each`.
         """
-        return run(self._inner.move(unwrap(source), unwrap(target), wanted, after, upto, limit))
+        return run(
+            self._inner.move(unwrap(source), unwrap(target), wanted, after, upto, limit, each=each, plan=plan)
+        )
 
     def copy(
         self,
@@ -80,13 +87,19 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
         limit: int = 1000,
         *,
         job: bytes | None = None,
+        each: bool = False,
+        plan: Plan | None = None,
     ) -> Done:
         """Copy the next batch from one queue to another; the arguments are those of `move`, and `job`.
 
         `job` is 16 bytes that identify the whole copy operation. With it, the queue manager stores the
         progress of the operation, and an `after` of None continues from that progress, also after a crash.
         """
-        return run(self._inner.copy(unwrap(source), unwrap(target), wanted, after, upto, limit, job=job))
+        return run(
+            self._inner.copy(
+                unwrap(source), unwrap(target), wanted, after, upto, limit, job=job, each=each, plan=plan
+            )
+        )
 
     def end_job(self, job: bytes) -> None:
         """Make the queue manager forget the progress of a finished copy; the same `job` then starts a new
@@ -101,11 +114,13 @@ class MessageAdmin(Wrapper[_exchange.MessageAdmin]):
         after: int = 0,
         upto: int = 0,
         limit: int = 1000,
+        *,
+        plan: Plan | None = None,
     ) -> Done:
         """Send the next batch of dead letters to their original destinations again, and remove those that
-        were sent.
+        were sent. With a `plan`, which is empty for the first batch, nothing is changed.
         """
-        return run(self._inner.resubmit(unwrap(dead_letters), wanted, after, upto, limit))
+        return run(self._inner.resubmit(unwrap(dead_letters), wanted, after, upto, limit, plan=plan))
 
     def remove(
         self,

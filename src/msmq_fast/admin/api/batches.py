@@ -10,7 +10,7 @@ from msmq_fast.admin.api.errors import bad_request, code_of
 from msmq_fast.admin.api.messages import FILTER, LOOKUP_ID, wanted
 from msmq_fast.admin.api.operation import OUTGOING, QUEUE, Call, Operation, Parameter
 from msmq_fast.admin.api.schema import array, decoded, flag, number, record, text
-from msmq_fast.client.exchange import Done, Filter
+from msmq_fast.client.exchange import Done, Filter, Plan
 from msmq_fast.client.message import Message
 from msmq_fast.client.transaction import SINGLE_MESSAGE
 from msmq_fast.protocol.errors import MSMQError
@@ -26,7 +26,7 @@ _NAMED: Final = 10_000  # lookup ids of one reason in an answer
 _FIELDS: Final = {
     **FILTER,
     "limit": number("most messages of this call", least=1, most=_MOST, default=10_000),
-    "dry_run": flag("count the selected messages, and change nothing", default=False),
+    "dry_run": flag("tell what would happen, and change nothing", default=False),
 }
 _TARGET: Final = text("path or format name of the target, a queue of this computer", least=1, most=1024)
 
@@ -36,6 +36,8 @@ class _Totals:
 
     def __init__(self, body: dict[str, Any]) -> None:
         self.left: int = body["limit"]
+        self._dry_run: bool = body["dry_run"]
+        self.plan: Plan | None = () if self._dry_run else None
         self.after, self.upto, self.finished = 0, 0, False
         self.count = self.size = 0
         self._refused: dict[str, tuple[MSMQError, list[int]]] = {}
@@ -45,7 +47,7 @@ class _Totals:
         return not self.finished and self.left > 0
 
     def add(self, done: Done) -> None:
-        self.after, self.upto, self.finished = done.next, done.upto, done.finished
+        self.after, self.upto, self.finished, self.plan = done.next, done.upto, done.finished, done.plan
         self.count += done.count
         self.size += done.size
         self.left -= done.count
@@ -53,7 +55,7 @@ class _Totals:
             _, lookup_ids = self._refused.setdefault(str(one.error), (one.error, []))
             lookup_ids += one.lookup_ids
 
-    def answer(self, *, dry_run: bool) -> dict[str, Any]:
+    def answer(self) -> dict[str, Any]:
         return {
             "count": self.count,
             "bytes": self.size,
@@ -67,21 +69,8 @@ class _Totals:
                 for error, lookup_ids in self._refused.values()
             ],
             "finished": self.finished,
-            "dry_run": dry_run,
+            "dry_run": self._dry_run,
         }
-
-
-async def _count(call: Call) -> dict[str, Any]:
-    """Count the messages that a call would take."""
-    totals = _Totals(call.body)
-    async with call.client.open(call.path["queue"], Access.PEEK) as source:
-        while totals.going:
-            page = await call.client.admin.messages.browse(
-                source, wanted(call.body), totals.after, totals.upto, min(totals.left, _BATCH)
-            )
-            size = sum(len(one.packet) for one in page.messages)
-            totals.add(Done(page.next, page.upto, page.finished, len(page.messages), size))
-    return totals.answer(dry_run=True)
 
 
 async def _move(call: Call) -> dict[str, Any]:
@@ -94,33 +83,27 @@ async def _copy(call: Call) -> dict[str, Any]:
 
 async def _relocate(call: Call, *, keep: bool) -> dict[str, Any]:
     body, messages = call.body, call.client.admin.messages
-    if body["dry_run"]:
-        return await _count(call)
-    totals = _Totals(body)
+    totals, chosen = _Totals(body), wanted(body)
     async with (
         call.client.open(call.path["queue"], Access.PEEK if keep else Access.RECEIVE) as source,
         call.client.open(body["target"], Access.SEND) as target,
     ):
         run = messages.copy if keep else messages.move
         while totals.going:
-            batch = min(totals.left, _BATCH)
-            totals.add(await run(source, target, wanted(body), totals.after, totals.upto, batch))
-    return totals.answer(dry_run=False)
+            batch, plan = min(totals.left, _BATCH), totals.plan
+            totals.add(
+                await run(source, target, chosen, totals.after, totals.upto, batch, each=True, plan=plan)
+            )
+    return totals.answer()
 
 
 async def _resubmit(call: Call) -> dict[str, Any]:
-    if call.body["dry_run"]:
-        return await _count(call)
-    totals = _Totals(call.body)
+    totals, chosen, messages = _Totals(call.body), wanted(call.body), call.client.admin.messages
     async with call.client.open(call.path["queue"], Access.RECEIVE) as source:
         while totals.going:
-            batch = min(totals.left, _BATCH)
-            totals.add(
-                await call.client.admin.messages.resubmit(
-                    source, wanted(call.body), totals.after, totals.upto, batch
-                )
-            )
-    return totals.answer(dry_run=False)
+            batch, plan = min(totals.left, _BATCH), totals.plan
+            totals.add(await messages.resubmit(source, chosen, totals.after, totals.upto, batch, plan=plan))
+    return totals.answer()
 
 
 async def _remove(call: Call) -> dict[str, Any]:
@@ -151,7 +134,7 @@ async def _removed(call: Call, batch: _Remove) -> dict[str, Any]:
     totals, chosen = _Totals(body), wanted(body)
     while totals.going:
         totals.add(await batch(chosen, totals.after, totals.upto, min(totals.left, _BATCH), body["dry_run"]))
-    return totals.answer(dry_run=body["dry_run"])
+    return totals.answer()
 
 
 async def _remove_one(call: Call) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from msmq_fast.protocol.frames import Frame
 from msmq_fast.qm.operator.importing import Entry, Import
 from msmq_fast.qm.operator.jobs import Progress, check_job
 from msmq_fast.qm.operator.outcome import Outcome
+from msmq_fast.qm.operator.plan import MAX_TARGETS, Plan
 from msmq_fast.qm.operator.relocation import relocate
 from msmq_fast.qm.operator.removal import remove
 from msmq_fast.qm.queues.browse import (
@@ -133,11 +134,29 @@ def _answer(outcome: Outcome, stretch: Stretch) -> dict[str, Any]:
         "bytes": outcome.size,
         "refusals": outcome.refusals,
         "refused": [[code, detail, ids] for (code, detail), ids in outcome.refused.items()],
+        "plan": None if outcome.plan is None else list(outcome.plan.bytes.items()),
     }
 
 
+def _plan(given: list[Any] | None, *, frees: bool) -> Plan | None:
+    """Return the plan that a request of a dry run brings; None for other requests."""
+    if given is None:
+        return None
+    if len(given) > MAX_TARGETS:
+        raise InvalidParameter(f"a plan may have at most {MAX_TARGETS} queues, not {len(given)}")
+    if not all(isinstance(one, list) and len(one) == len(_PLANNED) for one in given):
+        raise InvalidParameter("a plan must be the one of the previous reply, or empty")
+    return Plan(
+        [(_PLANNED[0].check(ordinal), _PLANNED[1].check(size)) for ordinal, size in given], frees=frees
+    )
+
+
+_PLANNED = (Field("a queue of the plan", int), Field("bytes of the plan", int, maximum=1 << 62))
+_PLAN = Field("plan", list, type(None), default=None)
+
+
 def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
-    number, target_number, keep, given, after, upto, limit, job = arguments(
+    number, target_number, keep, given, after, upto, limit, job, each, planned = arguments(
         payload,
         _HANDLE,
         Field("target", int),
@@ -147,14 +166,18 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
         _UPTO,
         _LIMIT,
         Field("job", bytes, type(None), default=None),
+        Field("each", bool, default=False),
+        _PLAN,
     )
-    manager = session.manager
+    manager, plan = session.manager, _plan(planned, frees=not keep)
     reader, sending = session.handle(number).reader(), session.handle(target_number).sending
     if not isinstance(sending, SendTarget):
         raise UnsupportedAccessMode("the target must be a single queue that is open for sending")
     if not keep and not reader.access.receives:
         raise UnsupportedAccessMode("the source is not open for receiving")
     source, target = reader.queue, sending.queue
+    if job is not None and plan is not None:
+        raise InvalidParameter("a dry run has no job")
     if job is not None:
         # Progress stays in the store until the job is complete, which takes the patience of an operator.
         manager.guard.administer(session.token, "copy messages with progress")
@@ -169,8 +192,17 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
                 manager.jobs.advance(job, Progress(done, stretch.upto, target.guid.bytes_le))
 
         also = note if job is not None else None
-        caller = manager.events.callers.number(session.token)
-        done = relocate(manager.store, source, target, stretch, keep=keep, also=also, caller=caller)
+        done = relocate(
+            manager.store,
+            source,
+            target,
+            stretch,
+            keep=keep,
+            also=also,
+            each=each,
+            plan=plan,
+            caller=0 if plan is not None else manager.events.callers.number(session.token),
+        )
         return done.then(lambda outcome: Completion.of(_answer(outcome, stretch)))
 
     if after is None and job is not None:
@@ -179,7 +211,8 @@ def _relocate(session: Session, request_id: int, payload: memoryview) -> None:
         done = run(Progress(after or 0, upto))
     key = ("relocate", source.ordinal, target.ordinal, keep)
     names = ("copy messages" if keep else "move messages", f"{source.name} to {target.name}")
-    session.audited_page(key, names, done, _page, first=not after)
+    if plan is None:
+        session.audited_page(key, names, done, _page, first=not after)
     session.when(request_id, done, dict)
 
 
@@ -188,15 +221,24 @@ def _page(answer: dict[str, Any]) -> tuple[int, bool]:
     return answer["count"], answer["finished"]
 
 
+def _progress(outcome: Outcome) -> tuple[int, bool]:
+    """Return the number of messages of a batch, and whether it is the last one."""
+    return outcome.count, outcome.finished
+
+
 def _resubmit(session: Session, request_id: int, payload: memoryview) -> None:
-    number, given, after, upto, limit = arguments(payload, _HANDLE, _FILTER, _AFTER, _UPTO, _LIMIT)
+    number, given, after, upto, limit, planned = arguments(
+        payload, _HANDLE, _FILTER, _AFTER, _UPTO, _LIMIT, _PLAN
+    )
     reader = session.handle(number).reader()
     if not reader.access.receives:
         raise UnsupportedAccessMode("the queue is not open for receiving")
     stretch = _stretch(session, given, after, upto, limit)
-    done = session.manager.resubmission.resubmit(reader.queue, stretch, session.token)
-    key, names = ("resubmit", reader.queue.ordinal), ("resubmit messages", reader.queue.name)
-    session.audited_page(key, names, done, lambda outcome: (outcome.count, outcome.finished), first=not after)
+    plan = _plan(planned, frees=True)
+    done = session.manager.resubmission.resubmit(reader.queue, stretch, session.token, plan)
+    if plan is None:
+        key, names = ("resubmit", reader.queue.ordinal), ("resubmit messages", reader.queue.name)
+        session.audited_page(key, names, done, _progress, first=not after)
     session.when(request_id, done, lambda outcome: _answer(outcome, stretch))
 
 
@@ -210,9 +252,7 @@ def _remove(session: Session, request_id: int, payload: memoryview) -> None:
     done = remove(session.manager.store, queue, stretch, dry_run=dry_run, caller=caller)
     if not dry_run:
         key, names = ("remove", queue.ordinal), ("remove messages", queue.name)
-        session.audited_page(
-            key, names, done, lambda outcome: (outcome.count, outcome.finished), first=not after
-        )
+        session.audited_page(key, names, done, _progress, first=not after)
     session.when(request_id, done, lambda outcome: _answer(outcome, stretch))
 
 

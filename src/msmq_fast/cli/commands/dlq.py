@@ -9,9 +9,10 @@ from typing import Any
 
 from msmq_fast.cli.classes import class_text
 from msmq_fast.cli.session import add_client, connected
-from msmq_fast.cli.transfer import BATCH, Run, add_filter, message_filter
+from msmq_fast.cli.transfer import BATCH, Run, add_dry_run, add_filter, message_filter
 from msmq_fast.client.connection import Connection
-from msmq_fast.client.exchange import Stored
+from msmq_fast.client.exchange import Done, Filter, Stored
+from msmq_fast.client.queue import Queue
 from msmq_fast.packet.message import Message
 from msmq_fast.protocol.classes import name_of
 from msmq_fast.protocol.exits import Exit
@@ -92,6 +93,11 @@ def _row(queue: str, stored: Stored, form: Form) -> dict[str, Any]:
     }
 
 
+def _add_resubmit(parser: Parser) -> None:
+    _add_arguments(parser)
+    add_dry_run(parser, "tell what would be sent and what would be refused, and change nothing")
+
+
 async def _resubmit(connection: Connection, arguments: argparse.Namespace) -> int:
     wanted = message_filter(arguments, time.time())
     names = _queues(arguments)
@@ -100,9 +106,16 @@ async def _resubmit(connection: Connection, arguments: argparse.Namespace) -> in
     with run.progress:
         for name in names:
             queue = await connection.open(name, Access.RECEIVE)
-            await run.repeat(partial(connection.admin.messages.resubmit, queue, wanted))
+            await run.repeat(partial(_resubmit_batch, connection, queue, wanted, run))
             await queue.close()
     return run.show()
+
+
+async def _resubmit_batch(
+    connection: Connection, queue: Queue, wanted: Filter, run: Run, after: int, upto: int, limit: int
+) -> Done:
+    messages = connection.admin.messages
+    return await messages.resubmit(queue, wanted, after, upto, limit, plan=run.plan)
 
 
 COMMAND = Group(
@@ -129,7 +142,7 @@ COMMAND = Group(
                 dead-letter queue. If the command is interrupted, the same command continues with the
                 rest.""",
             run=connected(_resubmit),
-            add_arguments=_add_arguments,
+            add_arguments=_add_resubmit,
             examples=(Example("--label 'order *' --limit 100", "the first hundred with a matching label"),),
         ),
     ),

@@ -120,6 +120,12 @@ class Opener:
             raise QueueNotFound(f"{name} is not on this computer: it can be opened for sending only")
         return self._destinations.elsewhere(target, name)
 
+    def is_local(self, name: str) -> bool:
+        """Whether a name denotes a queue of this computer, which need not exist. Raises what
+        QueueRegistry.resolve raises.
+        """
+        return self._registry.resolve(name).local
+
     def elsewhere(self, name: str) -> FormatName | None:
         """Returns the format name with which a queue of another computer is opened for reading; None if
         `name` denotes a local queue or a distribution list.

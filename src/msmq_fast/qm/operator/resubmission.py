@@ -19,6 +19,7 @@ from msmq_fast.qm.feed.callers import FeedCallers
 from msmq_fast.qm.handles.handle import OpenQueue, refusal
 from msmq_fast.qm.handles.opener import Opener
 from msmq_fast.qm.operator.outcome import Outcome
+from msmq_fast.qm.operator.plan import Plan
 from msmq_fast.qm.operator.relocation import wrong_kind
 from msmq_fast.qm.queues.browse import Page, Stretch, browse
 from msmq_fast.qm.queues.protection import check_kept
@@ -48,14 +49,36 @@ class Resubmission:
         self._opener = opener
         self._callers = callers
 
-    def resubmit(self, source: Queue, stretch: Stretch, token: Token | None) -> Completion[Outcome]:
+    def resubmit(
+        self, source: Queue, stretch: Stretch, token: Token | None, plan: Plan | None = None
+    ) -> Completion[Outcome]:
         """Send the next batch of messages of a dead-letter queue to their destinations again, with the
         present time as SentTime.
 
         The messages get new identifiers, since a receiver may know the old ones, and their time limits start
         again. A message stays in the dead-letter queue if its destination refuses it, or if the caller
-        (`token`) may not send to that destination.
+        (`token`) may not send to that destination. With `plan`, the outcome is the same, but nothing is
+        changed; what another computer will refuse is not predicted.
         """
+
+        def predict(page: Page) -> Completion[Outcome]:
+            outcome = Outcome(page.next, page.finished, plan=plan)
+            targets = _Targets(self._opener, token)
+            handled: list[int] = []
+            try:
+                for message in page.messages:
+                    try:
+                        self._predict(targets, message, plan)
+                    except (MSMQError, ValueError) as error:
+                        outcome.refuse(_as_refusal(error), message.lookup_id)
+                        continue
+                    handled.append(message.lookup_id)
+                    outcome.count += 1
+                    outcome.size += len(message.packet)
+            finally:
+                targets.close()
+            outcome.refuse_rest(source, stretch, handled)
+            return Completion.of(outcome)
 
         def send(page: Page) -> Completion[Outcome]:
             outcome = Outcome(page.next, page.finished)
@@ -69,11 +92,8 @@ class Resubmission:
                             continue
                         try:
                             self._send(targets.of(message), message)
-                        except MSMQError as error:
-                            outcome.refuse(error, message.lookup_id)
-                            continue
-                        except ValueError as error:
-                            outcome.refuse(MSMQError(str(error)), message.lookup_id)
+                        except (MSMQError, ValueError) as error:
+                            outcome.refuse(_as_refusal(error), message.lookup_id)
                             continue
                         sent.append(message.lookup_id)
                         outcome.count += 1
@@ -82,15 +102,21 @@ class Resubmission:
                     withdraw(source.core, sent, EventKind.MOVED, self._callers.number(token))
             finally:
                 targets.close()
+            outcome.refuse_rest(source, stretch, sent)
             return completion
 
-        return browse(source.core, stretch).then(send)
+        return browse(source.core, stretch).then(send if plan is None else predict)
+
+    def _predict(self, targets: _Targets, message: Received, plan: Plan | None) -> None:
+        """Raise the error with which `_send` would refuse a message."""
+        target = targets.local(message)
+        if target is not None:
+            _check(target, message)
+            if plan is not None:
+                plan.add(target, len(message.packet))
 
     def _send(self, target: Queue, message: Received) -> None:
-        transactional = is_transactional(message.packet)
-        if target.kind is not QueueKind.OUTGOING and transactional != target.transactional:
-            raise wrong_kind(target)
-        check_kept(target, message.packet)
+        transactional = _check(target, message)
         services = self._services
         packet = bytearray(message.packet)
         if transactional:
@@ -102,6 +128,22 @@ class Resubmission:
         ((result,), _) = target.core.enqueue_packets([bytes(packet)])
         if result not in TAKEN:
             raise refusal(result)
+
+
+def _check(target: Queue, message: Received) -> bool:
+    """Check that a queue accepts a message; returns whether the message is transactional. Raises
+    TRANSACTION_USAGE, and what `check_kept` raises.
+    """
+    transactional = is_transactional(message.packet)
+    if target.kind is not QueueKind.OUTGOING and transactional != target.transactional:
+        raise wrong_kind(target)
+    check_kept(target, message.packet)
+    return transactional
+
+
+def _as_refusal(error: MSMQError | ValueError) -> MSMQError:
+    """Return the reason for which a message stays; a ValueError is that of a damaged packet."""
+    return error if isinstance(error, MSMQError) else MSMQError(str(error))
 
 
 class _Targets:
@@ -116,7 +158,16 @@ class _Targets:
         """Returns the queue, local or outgoing, for the destination of a message. Raises the errors of
         `Opener.open`.
         """
+        return self._named(str(Message.from_packet(message.packet).destination))
+
+    def local(self, message: Received) -> Queue | None:
+        """Returns the destination queue of a message; None if it is on another computer. Creates no outgoing
+        queue. Raises the errors of `Opener.open`.
+        """
         name = str(Message.from_packet(message.packet).destination)
+        return self._named(name) if self._opener.is_local(name) else None
+
+    def _named(self, name: str) -> Queue:
         opened = self._open.get(name)
         if opened is None:
             opened = self._open[name] = self._opener.open(name, Access.SEND, token=self._token)

@@ -8,7 +8,7 @@ import time
 from contextlib import suppress
 
 from msmq_fast.cli.session import add_client, connected
-from msmq_fast.cli.transfer import Run, add_filter, message_filter
+from msmq_fast.cli.transfer import Run, add_dry_run, add_filter, message_filter
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.exchange import Done
@@ -34,6 +34,7 @@ def _add_arguments(parser: Parser) -> None:
     )
     parser.add_former(restart, "--anew")
     add_filter(parser)
+    add_dry_run(parser, "tell what would be copied and what the target would refuse, and change nothing")
     add_client(parser)
 
 
@@ -43,11 +44,13 @@ async def _copy(connection: Connection, arguments: argparse.Namespace) -> int:
     target = await connection.open(arguments.target, Access.SEND)
     wanted = message_filter(arguments, time.time())
     # A copy that is interrupted and repeated must not copy twice.
-    job = _job(arguments, connection) if arguments.limit is None else None
+    job = _job(arguments, connection) if arguments.limit is None and not arguments.dry_run else None
 
     async def batch(after: int | None, upto: int, limit: int) -> Done:
         first = None if job is not None and not upto and not arguments.restart else after
-        return await connection.admin.messages.copy(source, target, wanted, first, upto, limit, job=job)
+        return await connection.admin.messages.copy(
+            source, target, wanted, first, upto, limit, job=job, plan=run.plan
+        )
 
     run = Run("copy", arguments, total)
     with run.progress:

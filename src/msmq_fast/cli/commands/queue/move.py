@@ -6,7 +6,7 @@ import argparse
 import time
 
 from msmq_fast.cli.session import add_client, connected
-from msmq_fast.cli.transfer import Run, add_filter, message_filter
+from msmq_fast.cli.transfer import Run, add_dry_run, add_filter, message_filter
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.exchange import Done
 from msmq_fast.protocol.frames import Access
@@ -25,6 +25,7 @@ def _add_arguments(parser: Parser) -> None:
         "target", metavar="TARGET", type=queue_name, help="queue to which the messages are moved"
     )
     add_filter(parser)
+    add_dry_run(parser, "tell what would be moved and what the target would refuse, and change nothing")
     add_client(parser)
 
 
@@ -35,7 +36,9 @@ async def _move(connection: Connection, arguments: argparse.Namespace) -> int:
     wanted = message_filter(arguments, time.time())
 
     async def batch(after: int | None, upto: int, limit: int) -> Done:
-        return await connection.admin.messages.move(source, target, wanted, after or 0, upto, limit)
+        return await connection.admin.messages.move(
+            source, target, wanted, after or 0, upto, limit, plan=run.plan
+        )
 
     run = Run("move", arguments, total)
     with run.progress:

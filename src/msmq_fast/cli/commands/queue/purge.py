@@ -7,9 +7,9 @@ import time
 from contextlib import suppress
 
 from msmq_fast.cli.confirm import add_yes, asks, confirm
-from msmq_fast.cli.removal import add_dry_run, remove_selected, selects
+from msmq_fast.cli.removal import remove_selected, selects
 from msmq_fast.cli.session import add_client, connected
-from msmq_fast.cli.transfer import add_filter, message_filter
+from msmq_fast.cli.transfer import add_dry_run, add_filter, message_filter
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.exchange import Done
 from msmq_fast.client.queue import Queue
