@@ -73,7 +73,7 @@ def test_what_a_receiver_does_not_acknowledge_has_the_time_of_its_resending(
     try:
         sender.ok("send", THERE, "--body", "second", "--transaction")
         shown = stalled(sender, THERE, "not acknowledged")
-        assert shown["reason"].startswith("the receiver has not acknowledged 1 messages in order")
+        assert shown["reason"].startswith("the receiver has not acknowledged 1 message in order")
         assert shown["next_attempt"] == shown["resend_time"] > 0
     finally:
         receiver.process.send_signal(signal.SIGCONT)

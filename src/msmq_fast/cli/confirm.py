@@ -6,7 +6,7 @@ import argparse
 import sys
 
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.protocol.text import printable
+from msmq_fast.protocol.text import counted, printable
 from msmq_fast.terminal.parser import Parser
 
 __all__ = ["add_yes", "asks", "confirm"]
@@ -36,8 +36,7 @@ def confirm(what: str, messages: int) -> None:
     """
     if not messages:
         return
-    plural = "s" if messages != 1 else ""
-    sys.stderr.write(f"{printable(what)} with {messages} message{plural}? [y/N] ")
+    sys.stderr.write(f"{printable(what)} with {counted(messages, 'message')}? [y/N] ")
     sys.stderr.flush()
     if sys.stdin.readline().strip().lower() not in ("y", "yes"):
         raise CommandError(Exit.FAILURE, "not confirmed: nothing was changed")

@@ -20,6 +20,7 @@ import msgpack
 
 from msmq_fast.client.exchange import Stored
 from msmq_fast.packet.message import Message
+from msmq_fast.protocol.text import counted
 
 __all__ = ["BadFile", "End", "ExportWriter", "Header", "Record", "Section", "read_export"]
 
@@ -254,7 +255,7 @@ def read_export(file: BinaryIO) -> Iterator[Record]:
                 raise BadFile("the file has data after the end of the export")
             yield End(queues, messages, size)
             return
-    raise BadFile(f"the file was cut: it ends after {messages} messages, without its last record")
+    raise BadFile(f"the file was cut: it ends after {counted(messages, 'message')}, without its last record")
 
 
 Digest = Any  # hashlib has no name for it

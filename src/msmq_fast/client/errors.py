@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from msmq_fast.protocol.errors import BufferTooSmall, MSMQError, ServiceNotAvailable, error
+from msmq_fast.protocol.text import counted
 
 if TYPE_CHECKING:
     from msmq_fast.client.message import Message
@@ -27,8 +28,7 @@ class SendInDoubt(ConnectionLost):
     """
 
     def __init__(self, messages: Sequence[Message], taken: int, reason: str) -> None:
-        count = len(messages)
-        what = "1 message is" if count == 1 else f"{count} messages are"
+        what = counted(len(messages), "message is", "messages are")
         super().__init__(f"{what} in doubt, kept or not: {reason}")
         self.messages = list(messages)
         self.taken = taken
@@ -62,7 +62,8 @@ class BatchRefused(MSMQError):
 
     def __init__(self, taken: int, refusals: list[Refusal]) -> None:
         first = refusals[0].error
-        text = f"{len(refusals)} of {taken + len(refusals)} messages refused, the first because: {first}"
+        every = counted(taken + len(refusals), "message")
+        text = f"{len(refusals)} of {every} refused, the first because: {first}"
         super().__init__(text, code=first.code)
         self.taken = taken
         self.refusals = refusals

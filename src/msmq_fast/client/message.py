@@ -32,6 +32,7 @@ from msmq_fast.protocol.properties import (
     Journal,
     PrivacyLevel,
 )
+from msmq_fast.protocol.text import counted
 
 if TYPE_CHECKING:
     from msmq_fast.bodies import Decoded
@@ -211,7 +212,7 @@ class ReceivedMessage(_Content):
     def __repr__(self) -> str:
         return (
             f"<ReceivedMessage {self.message_id} label={self.label!r} body_type={self.body_type} "
-            f"{len(self.body)} bytes>"
+            f"{counted(len(self.body), 'byte')}>"
         )
 
     def to_message(self) -> Message:

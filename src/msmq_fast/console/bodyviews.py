@@ -21,6 +21,7 @@ from msmq_fast.bodies import text as texts
 from msmq_fast.bodies.framing import framing
 from msmq_fast.bodies.kind import body_kind
 from msmq_fast.bodies.preview import is_readable
+from msmq_fast.protocol.text import counted
 
 __all__ = ["DECODERS", "HEX_PAGE", "BodyView", "hex_lines", "suited_decoder", "view_body"]
 
@@ -108,7 +109,7 @@ def _net_framing(body: bytes, _: int | None) -> _Decoded:
         return "\n".join([*lines, "", "The body has no envelope."]), ()
     end = len(body) if found.envelope_size is None else found.envelope + found.envelope_size
     envelope = body[found.envelope : end]
-    lines += [f"envelope  {len(envelope)} bytes from byte {found.envelope}", ""]
+    lines += [f"envelope  {counted(len(envelope), 'byte')} from byte {found.envelope}", ""]
     if (found.encoding or "").startswith(("text/xml", "application/soap+xml")):
         return "\n".join([*lines, _indented(texts.xml(envelope))]), ()
     return "\n".join([*lines, *hex_lines(envelope[:HEX_PAGE], 0)]), ("the envelope is binary XML",)
@@ -279,7 +280,7 @@ def _scalar(value: Any) -> str:
             return json.dumps(value, ensure_ascii=False)
         case bytes():
             shown = value[:64].hex(" ")
-            return f"{len(value)} bytes: {shown}{' …' if len(value) > 64 else ''}"
+            return f"{counted(len(value), 'byte')}: {shown}{' …' if len(value) > 64 else ''}"
         case datetime():
             return value.isoformat(" ")
         case Decimal() | UUID():

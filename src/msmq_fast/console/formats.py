@@ -8,6 +8,7 @@ from typing import Final
 from markupsafe import Markup
 
 from msmq_fast.protocol.classes import MessageClass, name_of
+from msmq_fast.protocol.text import noun_of
 
 __all__ = [
     "REASONS",
@@ -70,7 +71,7 @@ def count(value: int) -> str:
 
 def plural(value: int, one: str, many: str = "") -> str:
     """Return a number with its noun: `1 message`, `2 messages`. `many` is the plural if it is not regular."""
-    return f"{count(value)} {one if value == 1 else many or f'{one}s'}"
+    return f"{count(value)} {noun_of(value, one, many)}"
 
 
 def literal(value: object) -> str:

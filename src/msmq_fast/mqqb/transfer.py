@@ -21,6 +21,7 @@ from msmq_fast.mqqb.session import Session, Wake
 from msmq_fast.mqqb.sessioncontext import SessionContext
 from msmq_fast.mqqb.sessionowner import SessionOwner
 from msmq_fast.mqqb.sessionstate import SessionState
+from msmq_fast.protocol.text import counted
 from msmq_fast.qm.deadlines import Deadlines
 from msmq_fast.qm.faults import for_each
 from msmq_fast.qm.queues.stall import FLOWING, Stall, StallCause
@@ -167,7 +168,8 @@ class Transfer:
         if link.state is LinkState.QUEUED:
             return Stall(
                 StallCause.QUEUED,
-                f"waits for its turn to connect: {self.dials.active} attempts run (limits.dials)",
+                "waits for its turn to connect: "
+                f"{counted(self.dials.active, 'attempt runs', 'attempts run')} (limits.dials)",
             )
         session = link.session
         if session is None or link.state is not LinkState.OPEN:
@@ -178,7 +180,7 @@ class Transfer:
         return Stall(
             StallCause.SILENT,
             f"{session.peer_address} has acknowledged nothing for {silence:.0f} s, "
-            f"and has {in_flight} messages that it has not acknowledged",
+            f"and has {counted(in_flight, 'message')} that it has not acknowledged",
         )
 
     # ------------------------------------------------------------------------------------------ sessions

@@ -1,11 +1,12 @@
-"""Makes text of other hosts and of users safe to show: in log lines, errors and on terminals.
+"""Texts for people: makes those of other hosts and of users safe to show in log lines, errors and on
+terminals, and counts things in words.
 
 No function here raises because of what a text contains.
 """
 
 from __future__ import annotations
 
-__all__ = ["printable", "quoted"]
+__all__ = ["counted", "noun_of", "printable", "quoted"]
 
 
 def printable(text: str) -> str:
@@ -20,3 +21,15 @@ def printable(text: str) -> str:
 def quoted(text: str) -> str:
     """Return the `printable` text in quotation marks."""
     return f'"{printable(text)}"'
+
+
+def noun_of(number: int, one: str, many: str = "") -> str:
+    """Return the form of a noun for a number of things. `many` is the plural if it is not `one` with an s;
+    both may have more words: `noun_of(n, "message is", "messages are")`.
+    """
+    return one if number == 1 else many or f"{one}s"
+
+
+def counted(number: int, one: str, many: str = "") -> str:
+    """Return a number and its noun: `1 message`, `2 messages`. See `noun_of`."""
+    return f"{number} {noun_of(number, one, many)}"

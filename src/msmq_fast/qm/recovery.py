@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from msmq_fast._native.recovery import Loader
 from msmq_fast.protocol.errors import MSMQError
+from msmq_fast.protocol.text import counted
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.outgoing.queues import OutgoingQueues
 from msmq_fast.qm.outgoing.sequences import OutgoingStreams
@@ -159,7 +160,10 @@ class Recovery:
             )
         for ordinal, count in loader.orphans.items():
             self._services.report_corrupt(
-                "orphan", f"{count} messages belong to queue {ordinal}, which has no record", count
+                "orphan",
+                f"{counted(count, 'message belongs', 'messages belong')} to queue {ordinal}, "
+                "which has no record",
+                count,
             )
         stored = int(self._services.records.meta(MetaName.SEQUENCE_HW, 0))
         self._ledger.sequence = self._ledger.sequence_limit = max(stored, loader.highest_sequence)

@@ -24,7 +24,7 @@ from typing import Any, TextIO
 from msmq_fast.protocol.text import printable
 from msmq_fast.terminal.parser import terminal_width
 
-__all__ = ["Form", "add_output", "coloured", "counted", "short_size", "show", "show_table"]
+__all__ = ["Form", "add_output", "coloured", "short_size", "show", "show_table"]
 
 _TIMES = frozenset(  # values in Unix seconds, 0 for none: people see the time of day, programs the number
     (
@@ -118,11 +118,6 @@ def _folded(cells: Sequence[Sequence[str]]) -> Iterator[list[str]]:
         first, *others = textwrap.wrap(last, width, break_long_words=False, break_on_hyphens=False) or [""]
         yield [*before, first]
         yield from ([*("" for _ in before), each] for each in others)
-
-
-def counted(number: int, noun: str) -> str:
-    """Return a number and its noun: `1 message`, `2 messages`."""
-    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def short_size(size: int) -> str:

@@ -13,6 +13,7 @@ from msmq_fast.cli.session import add_client, connected, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.definitions import read_definitions
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.text import counted
 from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import show, show_table
 from msmq_fast.terminal.parser import Parser
@@ -73,7 +74,8 @@ def _import(arguments: argparse.Namespace) -> int:
         if delete and not arguments.dry_run and asks(arguments):
             preview = await definitions.put(document, dry_run=True, delete=True)
             deleted = [change for change in preview if change.outcome == "deleted"]
-            confirm(f"delete {len(deleted)} objects", sum(change.messages or 0 for change in deleted))
+            messages = sum(change.messages or 0 for change in deleted)
+            confirm(f"delete {counted(len(deleted), 'object')}", messages)
         changes = await definitions.put(document, dry_run=arguments.dry_run, delete=delete)
         show_table([change.as_map() for change in changes], _COLUMNS, arguments.form)
         return Exit.REFUSED if any(change.outcome == "failed" for change in changes) else Exit.OK

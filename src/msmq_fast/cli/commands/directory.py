@@ -17,6 +17,7 @@ from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, Directory
 from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 from msmq_fast.directory.values import Kind
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.text import counted
 from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import Form, show, show_table
 from msmq_fast.terminal.parser import Parser
@@ -240,7 +241,7 @@ def _import(arguments: argparse.Namespace) -> int:
     if mistakes:
         count = len(mistakes)
         raise CommandError(
-            Exit.USAGE, f"{count} mistake{'s' * (count > 1)} in {arguments.file}: nothing was changed"
+            Exit.USAGE, f"{counted(count, 'mistake')} in {arguments.file}: nothing was changed"
         )
 
     async def run(connection: Connection, arguments: argparse.Namespace) -> int:

@@ -18,6 +18,7 @@ from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.errors import AccessDenied, UnsupportedAccessMode
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
+from msmq_fast.protocol.text import counted
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import Form, show
 from msmq_fast.terminal.parser import Parser
@@ -109,7 +110,8 @@ async def _export(connection: Connection, arguments: argparse.Namespace, file: B
         show(summary, arguments.form)
     if counts.locked:
         print(
-            f"msmq-fast export: {counts.locked} messages are held by readers or transactions: not exported",
+            f"msmq-fast export: {counted(counts.locked, 'message is', 'messages are')} held by readers or "
+            "transactions: not exported",
             file=sys.stderr,
         )
     return Exit.OK

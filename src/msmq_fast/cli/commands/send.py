@@ -18,6 +18,7 @@ from msmq_fast.client.sender import Sender
 from msmq_fast.client.transaction import SINGLE_MESSAGE
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import INFINITE, Access
+from msmq_fast.protocol.text import counted
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import Form, show
 from msmq_fast.terminal.parser import Parser
@@ -227,12 +228,13 @@ async def _send(connection: Connection, arguments: argparse.Namespace, message: 
         except ConnectionLost as lost:
             raise CommandError(
                 Exit.UNREACHABLE,
-                f"{lost.detail}: {sender.acknowledged} of {arguments.count} messages had been acknowledged",
+                f"{lost.detail}: {sender.acknowledged} of {counted(arguments.count, 'message')} had been "
+                "acknowledged",
             ) from None
     elapsed = time.monotonic() - started
     rate = round(arguments.count / elapsed) if elapsed else 0
     if arguments.form is Form.TABLE:
-        print(f"{arguments.count} messages in {elapsed:.3f} s, {rate}/s")
+        print(f"{counted(arguments.count, 'message')} in {elapsed:.3f} s, {rate}/s")
     else:
         show({"count": arguments.count, "seconds": round(elapsed, 6), "rate": rate}, arguments.form)
     return Exit.OK

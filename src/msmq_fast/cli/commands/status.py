@@ -12,9 +12,9 @@ from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.protocol.resources import OutgoingQueueInfo, QueueInfo
-from msmq_fast.protocol.text import printable
+from msmq_fast.protocol.text import counted, printable
 from msmq_fast.terminal.commands import Command, Example
-from msmq_fast.terminal.output import Form, coloured, counted, short_size, show
+from msmq_fast.terminal.output import Form, coloured, short_size, show
 from msmq_fast.terminal.parser import Parser
 
 __all__ = ["COMMAND"]

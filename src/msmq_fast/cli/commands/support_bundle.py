@@ -23,9 +23,10 @@ from msmq_fast.cli.session import add_client, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.supportbundle import LARGEST, Bundle, ask_server, json_line
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.text import counted
 from msmq_fast.release import release
 from msmq_fast.terminal.commands import Command, Example
-from msmq_fast.terminal.output import counted, show
+from msmq_fast.terminal.output import show
 from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.values import duration
 

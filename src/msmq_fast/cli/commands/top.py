@@ -14,8 +14,9 @@ from msmq_fast.cli.watching import add_interval, repeat
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.protocol.resources import QueueInfo
+from msmq_fast.protocol.text import counted
 from msmq_fast.terminal.commands import Command, Example
-from msmq_fast.terminal.output import Form, coloured, counted, short_size, show_table
+from msmq_fast.terminal.output import Form, coloured, short_size, show_table
 from msmq_fast.terminal.parser import Parser, terminal_width
 from msmq_fast.terminal.values import number
 

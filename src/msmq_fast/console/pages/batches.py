@@ -184,10 +184,6 @@ async def _preview(visit: Visit) -> web.Response:
     )
 
 
-def _are(number: int) -> str:
-    return f"{plural(number, 'message')} {'is' if number == 1 else 'are'}"
-
-
 async def _act(visit: Visit) -> web.Response:
     batch = _Batch.of(visit)
     if batch.action == "remove":
@@ -196,10 +192,10 @@ async def _act(visit: Visit) -> web.Response:
         if counted["count"] > TYPED_ABOVE and typed != batch.queue:
             raise bad_request(f"the typed name must be {batch.queue}; nothing was changed")
     done = await batch.perform(visit, dry_run=False)
-    text = f"{_are(done['count'])} {_DONE[batch.action]}"
+    text = f"{plural(done['count'], 'message is', 'messages are')} {_DONE[batch.action]}"
     text += f" to {batch.target}." if batch.target else "."
     details = [
-        f"{plural(one['count'], 'message')} {'stays' if one['count'] == 1 else 'stay'}: {one['reason']}"
+        f"{plural(one['count'], 'message stays', 'messages stay')}: {one['reason']}"
         for one in done["refused"]
     ]
     if not done["finished"]:

@@ -12,6 +12,7 @@ from msmq_fast.console.pages.batches import TYPED_ABOVE
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
+from msmq_fast.protocol.text import noun_of
 
 __all__ = ["PAGES"]
 
@@ -71,8 +72,8 @@ async def _purge(visit: Visit) -> web.Response:
     if queue["messages"] > TYPED_ABOVE and str(form.get("typed", "")).strip() != queue["name"]:
         raise bad_request(f"the typed name must be {queue['name']}; nothing was changed")
     done = await visit.perform("outgoing.purge", path={"name": queue["name"]})
-    verb = "is" if done["purged"] == 1 else "are"
-    text = f"{plural(done['purged'], 'message')} to {queue['name']} {verb} deleted."
+    deleted = done["purged"]
+    text = f"{plural(deleted, 'message')} to {queue['name']} {noun_of(deleted, 'is', 'are')} deleted."
     raise visit.back(link("outgoing"), Notice("done", text))
 
 

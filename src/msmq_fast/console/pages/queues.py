@@ -14,6 +14,7 @@ from msmq_fast.console.pages.history import history
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
+from msmq_fast.protocol.text import noun_of
 
 __all__ = ["PAGES"]
 
@@ -117,9 +118,8 @@ async def _destroy(visit: Visit) -> web.Response:
         raise bad_request(f"the typed name must be {queue['name']}; nothing was changed")
     if action == "purge":
         done = await visit.perform("queues.purge", path={"queue": name})
-        number = done["purged"] or 0
-        verb = "is" if number == 1 else "are"
-        text = f"{plural(number, 'message')} of {queue['name']} {verb} deleted."
+        deleted = done["purged"] or 0
+        text = f"{plural(deleted, 'message')} of {queue['name']} {noun_of(deleted, 'is', 'are')} deleted."
         raise visit.back(link("queue", name=name), Notice("done", text))
     if action != "delete":
         raise bad_request("action must be purge or delete")

@@ -13,7 +13,7 @@ from typing import Any, Final
 from msmq_fast._native.queue import QueueCore
 from msmq_fast._native.staging import ROW_WEIGHT, drop, place, release_reserved, row_key, weigh
 from msmq_fast._native.tables import StoreError
-from msmq_fast.protocol.text import printable
+from msmq_fast.protocol.text import counted, printable
 from msmq_fast.qm.services import Services
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.records import cold
@@ -204,7 +204,7 @@ class RollForward:
                 left.popleft()
             elif not found:
                 self._services.report_corrupt(
-                    "stage", f"{last - done} rows of stage {identifier.hex()} are missing"
+                    "stage", f"{counted(last - done, 'row')} of stage {identifier.hex()} missing"
                 )
                 left.popleft()
             else:

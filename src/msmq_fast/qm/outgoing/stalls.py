@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from msmq_fast.protocol.text import counted, noun_of
 from msmq_fast.qm.queues.outgoing import ConnectionEvent, ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.queues.stall import FLOWING, Stall, StallCause
 
@@ -117,13 +118,15 @@ def _awaited(queue: OutgoingQueue) -> Stall | None:
     if sequence.sent:
         return Stall(
             StallCause.UNACKNOWLEDGED,
-            f"the receiver has not acknowledged {sequence.unordered} messages in order: "
+            f"the receiver has not acknowledged {counted(sequence.unordered, 'message')} in order: "
             "they are sent again at `next_attempt`; its log tells whether it refuses them",
         )
     if sequence.finals:
         return Stall(
             StallCause.UNREAD,
-            f"{sequence.finals} messages arrived, and wait until a program receives them at the receiver",
+            counted(sequence.finals, "message arrived, and waits", "messages arrived, and wait")
+            + " at the receiver until a program receives "
+            + noun_of(sequence.finals, "it", "them"),
         )
     return None
 

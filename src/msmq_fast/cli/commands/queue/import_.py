@@ -13,6 +13,7 @@ from msmq_fast.cli.windows import Definition, read_definitions
 from msmq_fast.client.connection import Connection
 from msmq_fast.protocol.errors import MSMQError
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.text import counted
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import show_table
 from msmq_fast.terminal.parser import Parser
@@ -49,7 +50,7 @@ def _run(arguments: argparse.Namespace) -> int:
     if definitions.mistakes:
         count = len(definitions.mistakes)
         raise CommandError(
-            Exit.USAGE, f"{count} mistake{'s' * (count > 1)} in {arguments.file}: nothing was changed"
+            Exit.USAGE, f"{counted(count, 'mistake')} in {arguments.file}: nothing was changed"
         )
 
     async def run(connection: Connection, arguments: argparse.Namespace) -> int:
