@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -97,9 +98,10 @@ def test_each_page_is_accessible_and_keeps_the_policy(page: Any) -> None:
 
     browser, theme = page
     SHOTS.mkdir(parents=True, exist_ok=True)
-    for number, path in enumerate(PATHS):
+    for path in PATHS:
         assert browser.goto(f"/ui{path}").status == 200
-        browser.screenshot(path=str(SHOTS / f"{number}-{theme}.png"))
+        name = re.sub(r"\W+", "-", path).strip("-")[:60]
+        browser.screenshot(path=str(SHOTS / f"{name}-{theme}.png"), full_page=True)
         found = Axe().run(browser).response["violations"]
         assert found == [], (path, found)
         assert browser.evaluate("window.violations") == [], path
