@@ -121,21 +121,3 @@ def test_the_list_is_filtered_without_a_new_page(page: Any) -> None:
     browser.wait_for_url("**filter=orde**")
     assert "short" not in browser.inner_text("#list")
     assert browser.evaluate("window.violations") == []
-
-
-def test_a_dead_letter_is_found_and_read_by_keyboard(page: Any) -> None:
-    browser, _ = page
-
-    def tab_to(text: str) -> None:
-        for _ in range(60):
-            browser.keyboard.press("Tab")
-            if browser.evaluate("document.activeElement.innerText.trim()") == text:
-                browser.keyboard.press("Enter")
-                return
-        raise AssertionError(f"{text} is not reached with the Tab key")
-
-    tab_to("Dead letters")
-    browser.wait_for_url("**/ui/deadletters")
-    tab_to("late")
-    browser.wait_for_url("**/ui/message?**")
-    assert "purged while the message was in it" in browser.inner_text("main")

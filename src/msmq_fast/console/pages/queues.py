@@ -23,6 +23,7 @@ _KINDS: Final = ("user", "system", "subqueue", "journal")
 _SORTS: Final = ("name", "messages", "bytes")
 _DESTROYS: Final = {"purge": "receive", "delete": "delete"}
 """The right that each of these actions needs."""
+_NO_LIMIT: Final = 0xFFFF_FFFF  # KiB
 _NUMBERS: Final = ("quota_kb", "journal_quota_kb", "base_priority", "poison_after")
 
 
@@ -89,7 +90,11 @@ async def _set(visit: Visit) -> web.Response:
     form = await visit.form()
     name = visit.get("name")
     values = {field: str(value) for field, value in form.items()}
-    await visit.perform("queues.set", path={"queue": name}, body=_properties(values, ()))
+    properties = _properties(values, ())
+    for quota in ("quota_kb", "journal_quota_kb"):
+        if values.get(quota, "-").strip() == "":
+            properties[quota] = _NO_LIMIT
+    await visit.perform("queues.set", path={"queue": name}, body=properties)
     raise visit.back(link("queue", name=name), Notice("done", "The settings are saved."))
 
 

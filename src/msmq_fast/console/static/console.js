@@ -67,13 +67,19 @@ function draw(section) {
   const frames = [0, 1].map(() => document.createElement("div"));
   frames.forEach((frame) => (frame.className = "chart"));
   place.append(...frames);
+  // Not the range that uPlot proposes: for a single sample, that is one of years.
+  const span = (plot) => {
+    const times = plot.data[0];
+    const last = times[times.length - 1];
+    return [Math.min(times[0], last - length), last];
+  };
   const chart = (frame, title, data, series) => {
     const options = {
       title,
       width: Math.max(frame.clientWidth - 26, 200),
       height: 200,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
-      scales: { x: { range: (_, first, last) => [Math.min(first, last - length), last] }, y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
+      scales: { x: { range: span }, y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
       axes: [axis(), { ...axis(), size: 60 }],
       series: [{ value: "{HH}:{mm}:{ss}" }, ...series],
     };
