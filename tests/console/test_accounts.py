@@ -9,7 +9,8 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.console.test_console import HOSTILE, PASSWORD, Browser, add_user
+from tests.console.test_console import HOSTILE, PASSWORD
+from tests.support.http.console import Browser, add_user
 from tests.support.processes.servers import Server, data_directory
 
 PATHS = ("/users", "/configuration", "/configuration/check")
@@ -41,7 +42,7 @@ def test_the_pages_are_for_administrators_and_readers(server: Server, path: str)
     for name, links in (("admin", True), ("rita", True), ("bob", False)):
         browser = log_on(server, name)
         page = browser.ask("GET", path)
-        assert page.status == (200 if links or path.endswith("check") else 403)
+        assert page.status == (200 if links else 403)
         assert ("/ui/users" in browser.ask("GET", "/overview").links()) is links
 
 

@@ -12,7 +12,8 @@ from urllib.parse import urlencode
 import pytest
 
 import msmq_fast
-from tests.console.test_console import HOSTILE, PASSWORD, Browser, Page, add_user
+from tests.console.test_console import HOSTILE, PASSWORD
+from tests.support.http.console import Browser, Page, add_user
 from tests.support.processes.servers import Server, data_directory, until
 
 PATHS = ("/sessions", "/transactions", "/maintenance", "/keys")

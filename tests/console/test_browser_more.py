@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.console.test_browser import FLAGS, WATCH
+from tests.support.http.chromium import Watched, chromium, log_on, watched
 from tests.support.processes.servers import Server, command, data_directory, until
 
 pytestmark = [
@@ -59,8 +58,12 @@ def server() -> Iterator[Server]:
 class Console:
     """A browser that is logged on, and what a person does with it."""
 
-    def __init__(self, page: Any, theme: str) -> None:
-        self.page, self.theme = page, theme
+    def __init__(self, watched: Watched, theme: str) -> None:
+        self._watched, self.page, self.theme = watched, watched.page, theme
+
+    def check(self) -> None:
+        """Fail if a script of others ran, or the policy stopped something."""
+        self._watched.check()
 
     def open(self, path: str) -> None:
         assert self.page.goto(f"/ui{path}").status == 200
@@ -72,7 +75,7 @@ class Console:
         SHOTS.mkdir(parents=True, exist_ok=True)
         self.page.screenshot(path=str(SHOTS / f"{name}-{self.theme}.png"), full_page=True)
         assert Axe().run(self.page).response["violations"] == [], name
-        assert self.page.evaluate("window.violations") == [], name
+        self.check()
 
     def until(self, expression: str) -> None:
         """Wait until a JavaScript expression is true."""
@@ -81,22 +84,10 @@ class Console:
 
 @pytest.fixture(params=["light", "dark"])
 def console(request: pytest.FixtureRequest, server: Server) -> Iterator[Console]:
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
-        context = chromium.new_context(
-            color_scheme=request.param, base_url=f"http://localhost:{server.port('admin')}"
-        )
-        made = context.new_page()
-        made.add_init_script(WATCH)
-        made.goto("/ui/login")
-        made.fill("#name", "admin")
-        made.fill("#secret", "secret")
-        made.keyboard.press("Enter")
-        made.wait_for_url("**/ui/queues")
+    with chromium() as browser:
+        made = watched(browser, server, request.param)
+        log_on(made.page, "admin", "secret")
         yield Console(made, request.param)
-        chromium.close()
 
 
 def test_each_page_is_accessible_and_keeps_the_policy(console: Console) -> None:
@@ -114,7 +105,7 @@ def test_figures_change_without_losing_the_focus(server: Server, console: Consol
     server.ok("send", ".\\private$\\orders", "--label", "two", "--body", "x")
     console.until(f"document.querySelector('caption').innerText !== {before!r}")
     assert console.page.evaluate(focused) == label
-    assert console.page.evaluate("window.violations") == []
+    console.check()
 
 
 def test_a_new_queue_appears_in_its_place(server: Server, console: Console) -> None:
@@ -147,7 +138,7 @@ def test_the_charts_grow(console: Console) -> None:
     console.until("document.querySelectorAll('.chart canvas').length === 2")
     count = console.page.locator("tr[data-sample]").count()
     console.until(f"document.querySelectorAll('tr[data-sample]').length > {count}")
-    assert console.page.evaluate("window.violations") == []
+    console.check()
 
 
 def test_updates_can_be_paused(server: Server, console: Console) -> None:

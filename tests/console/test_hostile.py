@@ -26,7 +26,8 @@ DEAD = ".\\system$;deadletter"
 FAR = "DIRECT=OS:far{}\\private$\\x"
 PARAMETERS = ("name", "queue", "filter", "label", "class", "kind", "sort", "order", "offset", "id", "after",
               "upto", "decoder", "part", "account", "right", "caller", "operation", "object", "start", "span",
-              "action", "scope", "target", "until", "next", "page", "since")  # fmt: skip
+              "action", "scope", "target", "until", "next", "page", "since", "message_id", "correlation_id",
+              "from", "user", "only", "guid", "number")  # fmt: skip
 
 
 def bodies(text: str) -> Iterator[tuple[bytes, int]]:
@@ -124,9 +125,13 @@ class Attacked:
         yield f"/outgoing/purge?name={far}"
         for one in ok(self.server, "GET", "/queues/{}/messages", name)["items"]:
             yield f"/message?queue={name}&id={one['lookup_id']}&decoder=hex"
+            yield f"/send?from={name}&id={one['lookup_id']}"
 
     def ask(self, path: str) -> Page:
         page = self.browser.ask("GET", path)
+        if page.headers.get("Content-Type") == "application/octet-stream":
+            assert page.headers["Content-Disposition"].startswith("attachment"), path
+            return page
         assert list(faults(page.html)) == [], path
         assert "23331" not in page.html, path
         assert "X" not in page.headers.get("Set-Cookie", ""), path

@@ -6,6 +6,7 @@ from typing import Any, Final
 
 from aiohttp import web
 
+from msmq_fast.admin.api.errors import denied
 from msmq_fast.console.visit import Visit
 
 __all__ = ["PAGES"]
@@ -30,6 +31,8 @@ async def _list(visit: Visit) -> web.Response:
 
 
 async def _form(visit: Visit) -> web.Response:
+    if not visit.observes and not await visit.administers():
+        raise denied("the configuration is for administrators and readers")
     return await visit.page("configuration_check.html", "Check a configuration", content="", checked=None)
 
 

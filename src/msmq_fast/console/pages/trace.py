@@ -20,7 +20,7 @@ _FINE: Final = frozenset(("received", "waiting", "journaled", "forwarded", "move
 async def _show(visit: Visit) -> web.Response:
     wanted = visit.get("id").strip()[:_LONGEST]
     found: dict[str, Any] | None = None
-    error = ""
+    error, status = "", 200
     if wanted:
         try:
             found = await visit.perform("trace.show", path={"message_id": wanted})
@@ -28,12 +28,12 @@ async def _show(visit: Visit) -> web.Response:
             refusal = refusal_of(failure)
             if refusal is None:
                 raise
-            error = str(refusal)
+            error, status = str(refusal), refusal.status
     events = [] if found is None else [MessageEvent.from_map(one) for one in found["events"]]
     return await visit.page(
         "trace.html",
         "Find a message",
-        status=200 if not error else 400,
+        status=status,
         wanted=wanted,
         error=error,
         found=found,
