@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -138,6 +139,20 @@ def test_the_charts_grow(console: Console) -> None:
     console.until("document.querySelectorAll('.chart canvas').length === 2")
     count = console.page.locator("tr[data-sample]").count()
     console.until(f"document.querySelectorAll('tr[data-sample]').length > {count}")
+    console.check()
+
+
+def test_without_a_stream_the_page_asks(server: Server, console: Console) -> None:
+    asked = "[?&]poll=1"
+    console.page.route(
+        re.compile(r"/ui/live\?"),
+        lambda route: route.continue_() if re.search(asked, route.request.url) else route.fulfill(status=503),
+    )
+    console.open("/queues")
+    console.until("document.getElementById('live').innerText === 'Live, every 5 s'")
+    before = console.page.inner_text("caption")
+    server.ok("send", ".\\private$\\orders", "--label", "asked", "--body", "x")
+    console.until(f"document.querySelector('caption').innerText !== {before!r}")
     console.check()
 
 

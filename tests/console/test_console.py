@@ -144,6 +144,21 @@ def test_a_queue_is_created_changed_purged_and_deleted(server: Server, browser: 
     assert "life" not in browser.ask("GET", "/queues").text.split("deleted.")[-1]
 
 
+def test_an_empty_quota_is_no_limit(server: Server, browser: Browser) -> None:
+    server.ok("queue", "create", "limited", "--quota", "100")
+
+    def quota() -> tuple[int, str]:
+        page = browser.ask("GET", "/queue?name=limited")
+        shown = next(str(one["value"]) for _, one in page.tags if one.get("name") == "quota_kb")
+        return server.ok("queue", "show", "limited")[0]["quota_kb"], shown
+
+    assert quota() == (100, "100")
+    browser.ask("POST", "/queue?name=limited", {"label": "", "quota_kb": " ", "journal_quota_kb": "7"})
+    assert quota() == (0xFFFF_FFFF, "")
+    browser.ask("POST", "/queue?name=limited", {"label": "named"})
+    assert server.ok("queue", "show", "limited")[0]["journal_quota_kb"] == 7
+
+
 def test_queues_show_their_oldest_message_and_rates(server: Server, browser: Browser) -> None:
     server.ok("queue", "create", "aged")
     empty = browser.ask("GET", "/queues?filter=aged").text
