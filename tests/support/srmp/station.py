@@ -183,7 +183,7 @@ class Station(World):
             self.recorder,
             self.streams,
             ReturnPaths(self.receipts_to),
-            lambda *what: self.receipts_refused.append(what),
+            lambda reason, text, _: self.receipts_refused.append((reason, text)),
         )
         manager.incoming.register(receipts=self.receipts)
         history = DuplicateHistory()
@@ -201,7 +201,7 @@ class Station(World):
             verify=self.verify,
             turns=self.turns,
         )
-        self.pipeline = Pipeline(manager, parts, lambda *what: self.refused.append(what))
+        self.pipeline = Pipeline(manager, parts, lambda reason, text, _: self.refused.append((reason, text)))
 
     def make(self, name: str = "in", **properties: object) -> Queue:
         """A private queue that everybody may send to."""
