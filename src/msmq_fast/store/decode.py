@@ -8,7 +8,7 @@ microseconds.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from enum import IntEnum, IntFlag
 from typing import Any, Final, NamedTuple
 
@@ -390,6 +390,20 @@ def feed(key: bytes, value: bytes) -> list[FeedEvent]:
     """Returns the events of one commit."""
     return [
         FeedEvent(number, *fields) for number, fields in _entries(key, value, FIRST_FEED_ENTRY, FEED_ENTRY)
+    ]
+
+
+def feed_some(key: bytes, value: bytes, indexes: Iterable[int]) -> list[FeedEvent]:
+    """Returns the events at the positions `indexes` of the record of one commit; decodes no others."""
+    for _ in _entries(key, value, FIRST_FEED_ENTRY, last_only=True):
+        break  # its sizes are checked
+    _version, _reserved, size, count = PACK_HEAD.unpack_from(value)
+    layout = FEED_ENTRY if size >= FEED_ENTRY.size else FIRST_FEED_ENTRY
+    (number,) = NUMBER_KEY.unpack(key)
+    return [
+        FeedEvent(number + index, *layout.unpack_from(value, PACK_HEAD.size + size * index))
+        for index in indexes
+        if 0 <= index < count
     ]
 
 

@@ -117,8 +117,8 @@ class Feed:
         `choose` selects. `start` is the number of the first event of a record. `choose` gets the last number
         of the message identifiers in one record, and returns positions in this list.
 
-        Reads about `budget` bytes of records, and decodes only records of which events were selected. A
-        damaged record is skipped.
+        Reads about `budget` bytes of records, and decodes only the selected events. A damaged record is
+        skipped.
         """
         events: list[FeedEvent] = []
         while budget > 0:
@@ -128,8 +128,7 @@ class Feed:
                 try:
                     wanted = list(choose(_ordinals(value)))
                     if wanted:
-                        record = decode.feed(key, value)
-                        events += [record[index] for index in wanted]
+                        events += decode.feed_some(key, value, wanted)
                 except (decode.DecodeError, ValueError):
                     pass
                 start = max(start, _span(key, value).stop)

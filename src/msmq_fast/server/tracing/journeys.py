@@ -168,8 +168,9 @@ class Journeys:
             "messaging.message.id": format_message_id(message_id),
             "messaging.message.envelope.size": event.size,
             "messaging.msmq.class": event.message_class,
-            "messaging.msmq.transactional": event.sequence_number > 0,
         }
+        if event.kind in (EventKind.SENT, EventKind.ARRIVED):  # others use the field for something else
+            found["messaging.msmq.transactional"] = event.sequence_number > 0
         if name:
             found["messaging.destination.name"] = name
         if event.lookup_id:
