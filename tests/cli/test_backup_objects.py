@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -141,6 +142,36 @@ def test_a_killed_restore_leaves_no_store(s3: S3, url: str, backup: Path, tmp_pa
     assert not (data / "data.mdb").exists()
     ran(s3, "backup", "restore", url, "--data", str(data), "--if-missing")
     assert (data / "data.mdb").exists()
+
+
+def test_memory_does_not_grow_with_the_store(tmp_path: Path) -> None:
+    size = 512 << 20
+    source, place = tmp_path / "backup", tmp_path / "objects"
+    source.mkdir()
+    place.mkdir()
+    with (source / "data.mdb").open("wb") as file:
+        file.truncate(size)
+    digest = hashlib.sha256()
+    for _ in range(size >> 20):
+        digest.update(bytes(1 << 20))
+    numbers = {
+        "schema_version": 2,
+        "incarnation": 1,
+        "feed_next": 1,
+        "created_s": 1_800_000_000,
+        "size": size,
+    }
+    manifest = {**numbers, "qm_guid": "0" * 32, "sha256": digest.hexdigest()}
+    (source / "manifest.json").write_text(json.dumps(manifest))
+    for words in (
+        ["push", str(source), f"file://{place}"],
+        ["pull", f"file://{place}", str(tmp_path / "back")],
+    ):
+        process = subprocess.Popen([sys.executable, "-m", "msmq_fast", "backup", *words], env=inherited())
+        _, status, used = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+        assert process.returncode == 0
+        assert used.ru_maxrss < 250 << 10, words  # KiB
 
 
 def test_mistakes_get_one_line(s3: S3, url: str, backup: Path, tmp_path: Path) -> None:

@@ -68,6 +68,7 @@ from msmq_fast.server.srmp.front_end import Srmp
 from msmq_fast.server.srmp.listener import bind_http
 from msmq_fast.server.tracing.tracer import Tracer, tracer_of
 from msmq_fast.store.errors import BackupError, status_text
+from msmq_fast.store.objects.catalogue import owner_of
 from msmq_fast.store.objects.storage import ObjectStorage
 from msmq_fast.store.schema import MetaName
 from msmq_fast.store.snapshots import Snapshots
@@ -201,7 +202,7 @@ class Assembly:
                 SnapshotSchedule(
                     snapshots,
                     config.backup.every,
-                    store.guid.hex(),
+                    owner_of(store.guid),
                     self._clock.monotonic,
                     lambda: self._clock.wall_us() / 1_000_000,
                 )

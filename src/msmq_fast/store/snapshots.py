@@ -124,9 +124,9 @@ class Snapshots:
         self._thread.start()
         return snapshot
 
-    def find_newest(self, guid: str, found: Callable[[Newest], object]) -> None:
-        """Look up the newest snapshot of a queue manager in the object storage. Call it again only after
-        `found` was called, and only with object storage.
+    def find_newest(self, owner: str, found: Callable[[Newest], object]) -> None:
+        """Look up the newest snapshot of a queue manager (see `owner_of`) in the object storage. Call it
+        again only after `found` was called, and only with object storage.
         """
         storage, runner = self._storage, Interruptible()
         assert storage is not None  # noqa: S101 - see the contract
@@ -134,7 +134,7 @@ class Snapshots:
         def search() -> None:
             result: Newest
             try:
-                result = storage.newest_s(guid, runner)
+                result = storage.newest_s(owner, runner)
             except Exception as error:
                 result = error if isinstance(error, BackupError) else BackupError(str(error))
             self._deliver(lambda: self._found(result, found))

@@ -15,7 +15,8 @@ from msmq_fast.store.backup import MANIFEST_NAME, Manifest
 from msmq_fast.store.identity import DATA_NAME
 from tests.support.objects import S3, s3_server
 
-GUID = "0123456789abcdef0123456789abcdef"
+GUID = "67452301ab89efcd0123456789abcdef"  # byte order of the wire
+OWNER = "0123456789abcdef0123456789abcdef"
 OTHER = "f" * 32
 
 

@@ -14,7 +14,7 @@ from msmq_fast.store.objects.bucket import Bucket
 from msmq_fast.store.objects.download import stored
 from msmq_fast.store.objects.storage import Interruptible, ObjectStorage
 from msmq_fast.store.objects.upload import push
-from tests.store.objects.conftest import GUID, Maker
+from tests.store.objects.conftest import OWNER, Maker
 from tests.support.objects import S3, SECRET, answering
 
 pytestmark = pytest.mark.needs(modules=("obstore", "moto"))
@@ -76,7 +76,7 @@ def test_a_snapshot_thread_is_cancelled_while_the_storage_does_not_answer(
 
         def look() -> None:
             try:
-                ObjectStorage("s3://bucket/x", tmp_path, keep=1).newest_s(GUID, runner)
+                ObjectStorage("s3://bucket/x", tmp_path, keep=1).newest_s(OWNER, runner)
             except BackupError as error:
                 ended.append(str(error))
 

@@ -19,11 +19,11 @@ from msmq_fast.store.objects.catalogue import MANIFEST, ObjectManifest, name_of
 from msmq_fast.store.objects.download import pull, stored
 from msmq_fast.store.objects.upload import UNFINISHED_S, prune, push
 from msmq_fast.store.objects.urls import checked_url, split_name
-from tests.store.objects.conftest import GUID, OTHER, Maker
+from tests.store.objects.conftest import GUID, OTHER, OWNER, Maker
 
 pytestmark = pytest.mark.needs(modules=("obstore", "moto"))
 
-NAME = f"20270115T080000Z-{GUID}"
+NAME = f"20270115T080000Z-{OWNER}"
 _Result = TypeVar("_Result")
 
 
@@ -258,7 +258,7 @@ def test_the_newest_are_kept_of_each_queue_manager(url: str, snapshot: Maker) ->
         for hour in range(4):
             source = snapshot(1_800_000_000 + 3600 * hour, 100, guid)
             done(url, lambda bucket, source=source: push(source, bucket))
-    assert done(url, lambda bucket: prune(bucket, 3, 0, GUID)) == [NAME]
+    assert done(url, lambda bucket: prune(bucket, 3, 0, OWNER)) == [NAME]
     done(url, lambda bucket: prune(bucket, 2, 0))
     assert [entry.name[9:11] + entry.name[-1] for entry in done(url, stored)] == ["10f", "10f", "11f", "11f"]
 

@@ -13,6 +13,7 @@ import pytest
 
 from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.server.runtime.snapshot_schedule import RETRY_S, SnapshotSchedule
+from msmq_fast.store.objects.catalogue import owner_of
 from msmq_fast.store.objects.storage import ObjectStorage
 from msmq_fast.store.snapshots import Snapshots
 from msmq_fast.store.store import Store, StoreOptions
@@ -43,8 +44,8 @@ class Rig:
         self.snapshots = Snapshots(
             cast(LmdbTables, self._store.tables), lambda: int(self.now), self._delivered.put, self._storage
         )
-        guid = self._store.guid.hex()
-        self.schedule = SnapshotSchedule(self.snapshots, HOUR, guid, lambda: self.now, lambda: self.now)
+        owner = owner_of(self._store.guid)
+        self.schedule = SnapshotSchedule(self.snapshots, HOUR, owner, lambda: self.now, lambda: self.now)
 
     def step(self) -> float:
         """Seconds until the next attempt."""

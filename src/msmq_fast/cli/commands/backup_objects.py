@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, TypeVar
+from uuid import UUID
 
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.terminal.commands import Command, Example
@@ -117,7 +118,7 @@ def _list(arguments: argparse.Namespace) -> int:
             "name": entry.name,
             "created": 0 if manifest is None else manifest.created_s,
             "bytes": 0 if manifest is None else manifest.size,
-            "qm_guid": entry.name.partition("-")[2],
+            "qm_guid": str(UUID(entry.name.partition("-")[2])),
             "incarnation": 0 if manifest is None else manifest.incarnation,
             "complete": manifest is not None,
             "problem": entry.problem,

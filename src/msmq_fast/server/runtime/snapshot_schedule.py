@@ -27,21 +27,21 @@ _BUSY_S: Final = 60.0  # seconds until the next attempt while an administrator's
 
 
 class SnapshotSchedule:
-    """Starts a snapshot every `every` seconds. `monotonic` and `now_s` (Unix seconds) are the clocks, `guid`
-    is the queue manager's in hexadecimal.
+    """Starts a snapshot every `every` seconds. `monotonic` and `now_s` (Unix seconds) are the clocks, `owner`
+    names the queue manager (see `owner_of`).
     """
 
     def __init__(
         self,
         snapshots: Snapshots,
         every: float,
-        guid: str,
+        owner: str,
         monotonic: Callable[[], float],
         now_s: Callable[[], float],
     ) -> None:
         self._snapshots = snapshots
         self._every = every
-        self._guid = guid
+        self._owner = owner
         self._monotonic = monotonic
         self._now_s = now_s
         self._known = False
@@ -57,7 +57,7 @@ class SnapshotSchedule:
             return
         self._due = None
         if not self._known:
-            self._snapshots.find_newest(self._guid, self._found)
+            self._snapshots.find_newest(self._owner, self._found)
             return
         try:
             snapshot = self._snapshots.begin(None)

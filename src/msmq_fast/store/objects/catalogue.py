@@ -7,6 +7,7 @@ import re
 import time
 from dataclasses import asdict, dataclass, fields
 from typing import Any, Final
+from uuid import UUID
 
 from msmq_fast.store.backup import Manifest
 from msmq_fast.store.errors import BackupError
@@ -19,6 +20,7 @@ __all__ = [
     "DamagedManifest",
     "ObjectManifest",
     "name_of",
+    "owner_of",
     "part_name",
 ]
 
@@ -39,9 +41,17 @@ class DamagedManifest(BackupError):
     """A manifest in object storage cannot be used."""
 
 
+def owner_of(guid: bytes) -> str:
+    """Return the GUID of a queue manager as the names of its snapshots contain it: in hexadecimal, in the
+    order in which people read it. `guid` has the byte order of the wire.
+    """
+    return UUID(bytes_le=guid).hex
+
+
 def name_of(manifest: Manifest) -> str:
     """Return the name under which a snapshot is stored."""
-    return time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(manifest.created_s)) + f"-{manifest.qm_guid}"
+    created = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(manifest.created_s))
+    return f"{created}-{owner_of(bytes.fromhex(manifest.qm_guid))}"
 
 
 def part_name(number: int, digest: str) -> str:

@@ -40,8 +40,8 @@ class Stored:
     problem: str = ""
 
 
-async def stored(bucket: Bucket, guid: str | None = None) -> list[Stored]:
-    """Return all snapshots, oldest first; with `guid` (hexadecimal) those of one queue manager. Raises
+async def stored(bucket: Bucket, owner: str | None = None) -> list[Stored]:
+    """Return all snapshots, oldest first; with `owner` (see `owner_of`) those of one queue manager. Raises
     BackupError.
     """
     free = asyncio.Semaphore(_AT_ONCE)
@@ -56,7 +56,7 @@ async def stored(bucket: Bucket, guid: str | None = None) -> list[Stored]:
                 return Stored(name, None, str(error))
 
     names = await bucket.names()
-    chosen = [name for name in names if guid is None or name.partition("-")[2] == guid]
+    chosen = [name for name in names if owner is None or name.partition("-")[2] == owner]
     return await asyncio.gather(*map(look, chosen))
 
 

@@ -76,14 +76,14 @@ class ObjectStorage:
         self.rate = rate
         self._keep = keep
 
-    def newest_s(self, guid: str, runner: Interruptible) -> int | None:
-        """Return the time of the newest complete snapshot of a queue manager in Unix seconds; None if there
-        is none. Raises BackupError.
+    def newest_s(self, owner: str, runner: Interruptible) -> int | None:
+        """Return the time of the newest complete snapshot of a queue manager (see `owner_of`) in Unix
+        seconds; None if there is none. Raises BackupError.
         """
 
         async def look() -> int | None:
             bucket = Bucket(self.url)
-            found = [entry.manifest for entry in await stored(bucket, guid)]
+            found = [entry.manifest for entry in await stored(bucket, owner)]
             return max((manifest.created_s for manifest in found if manifest is not None), default=None)
 
         return runner.run(look())

@@ -79,19 +79,19 @@ async def push(
     return name
 
 
-async def prune(bucket: Bucket, keep: int, now_s: float, guid: str | None = None) -> list[str]:
+async def prune(bucket: Bucket, keep: int, now_s: float, owner: str | None = None) -> list[str]:
     """Delete all but the newest `keep` snapshots of each queue manager, and unfinished ones to which no part
-    was added for a day; return the names. With `guid` (hexadecimal), only those of that queue manager.
+    was added for a day; return the names. With `owner` (see `owner_of`), only those of that queue manager.
     """
     complete: dict[str, list[str]] = defaultdict(list)
     deleted = []
     for name in await bucket.names():
-        owner = name.partition("-")[2]
-        if guid is not None and owner != guid:
+        made_by = name.partition("-")[2]
+        if owner is not None and made_by != owner:
             continue
         objects = await bucket.objects(name)
         if MANIFEST in objects:
-            complete[owner].append(name)
+            complete[made_by].append(name)
         elif now_s - _last(objects) >= UNFINISHED_S:
             await _delete(bucket, name, objects)
             deleted.append(name)
