@@ -27,7 +27,8 @@ ROOT = Path(__file__).resolve().parent.parent
 CLIENT = ROOT / "src" / "msmq_fast" / "client"
 FILES = {
     "syncqueue": ("transaction", "subscription", "cursor", "sender", "queue"),
-    "syncadmin": ("exchange", "securityadmin", "auditadmin", "definitionadmin", "serveradmin", "admin"),
+    "syncparts": ("exchange", "securityadmin", "auditadmin", "definitionadmin", "serveradmin"),
+    "syncadmin": ("admin",),
     "sync": ("connection",),
 }
 """The modules of which each file is made. A file imports the classes of those before it, and the last one has

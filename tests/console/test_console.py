@@ -189,19 +189,6 @@ def test_a_history_is_a_table_of_samples(server: Server, browser: Browser, path:
     assert min(float(arrivals), float(removals)) >= 0
 
 
-def test_an_empty_quota_is_no_limit(server: Server, browser: Browser) -> None:
-    server.ok("queue", "create", "limited", "--quota", "7KiB")
-
-    def field() -> str | None:
-        page = browser.ask("GET", "/queue?name=limited")
-        return next(one["value"] for tag, one in page.tags if one.get("id") == "quota_kb")
-
-    assert field() == "7"
-    browser.ask("POST", "/queue?name=limited", {"label": "a", "quota_kb": ""})
-    assert server.ok("queue", "show", "limited")[0]["quota_kb"] == 0xFFFF_FFFF
-    assert field() == ""
-
-
 def test_a_large_queue_is_purged_only_with_its_name(server: Server, browser: Browser) -> None:
     server.ok("queue", "create", "large")
     server.ok("send", ".\\private$\\large", "--body", "a", "--count", "1001")

@@ -13,21 +13,21 @@ from msmq_fast.client import connection as _connection
 from msmq_fast.client.blocking import ClosingWrapper, on_loop, run
 from msmq_fast.client.channel import Reconnect
 from msmq_fast.client.connection import Instrumentation
-from msmq_fast.client.syncadmin import AccessAdmin as AccessAdmin
 from msmq_fast.client.syncadmin import Admin as Admin
-from msmq_fast.client.syncadmin import AuditAdmin as AuditAdmin
-from msmq_fast.client.syncadmin import CertificateAdmin as CertificateAdmin
-from msmq_fast.client.syncadmin import ConfigAdmin as ConfigAdmin
-from msmq_fast.client.syncadmin import DefinitionAdmin as DefinitionAdmin
 from msmq_fast.client.syncadmin import DirectoryAdmin as DirectoryAdmin
-from msmq_fast.client.syncadmin import Import as Import
-from msmq_fast.client.syncadmin import KeyAdmin as KeyAdmin
-from msmq_fast.client.syncadmin import MessageAdmin as MessageAdmin
 from msmq_fast.client.syncadmin import OutgoingAdmin as OutgoingAdmin
 from msmq_fast.client.syncadmin import QueueAdmin as QueueAdmin
 from msmq_fast.client.syncadmin import SessionAdmin as SessionAdmin
 from msmq_fast.client.syncadmin import TransactionAdmin as TransactionAdmin
-from msmq_fast.client.syncadmin import UserAdmin as UserAdmin
+from msmq_fast.client.syncparts import AccessAdmin as AccessAdmin
+from msmq_fast.client.syncparts import AuditAdmin as AuditAdmin
+from msmq_fast.client.syncparts import CertificateAdmin as CertificateAdmin
+from msmq_fast.client.syncparts import ConfigAdmin as ConfigAdmin
+from msmq_fast.client.syncparts import DefinitionAdmin as DefinitionAdmin
+from msmq_fast.client.syncparts import Import as Import
+from msmq_fast.client.syncparts import KeyAdmin as KeyAdmin
+from msmq_fast.client.syncparts import MessageAdmin as MessageAdmin
+from msmq_fast.client.syncparts import UserAdmin as UserAdmin
 from msmq_fast.client.syncqueue import Cursor as Cursor
 from msmq_fast.client.syncqueue import Queue as Queue
 from msmq_fast.client.syncqueue import Sender as Sender
