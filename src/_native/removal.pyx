@@ -237,10 +237,7 @@ cdef class QueueRemoval(QueueBase):
 
     cdef int _take_out(self, Slot* slot, int event, bytes packet=None) except -1:
         """Like `_erase`, but inside the caller's unit, which must call `removals.watch()`. Returns 1 if the message stays because its
-        packet cannot be read (`packet_of`), otherwise 0.
-
-        Without `packet`, a message whose packet is not in memory can be deleted from the store after the unit (`_postpone`).
-        """
+        packet cannot be read (`packet_of`), else 0. Without `packet`, it can be read and deleted after the unit (`_postpone`)."""
         cdef LedgerBase ledger = self.ledger
         cdef bint recoverable = slot.flags & FLAG_RECOVERABLE, moved = False
         cdef uint64_t key = slot.key
