@@ -172,6 +172,16 @@ def test_queues_show_their_oldest_message_and_rates(server: Server, browser: Bro
         assert "/s" in page.text
 
 
+def test_the_overview_shows_what_was_refused(server: Server, browser: Browser) -> None:
+    connection = http.client.HTTPConnection(server.host, server.port("admin"), timeout=30)
+    with closing(connection):
+        connection.request("GET", "/api/v1/no-such-path", headers={"Host": "localhost"})
+        assert connection.getresponse().status == 404
+    page = browser.ask("GET", "/overview")
+    assert "API request" in page.text
+    assert "NOT_FOUND" in page.text
+
+
 @pytest.mark.parametrize("path", ["/overview", "/queue?name=busy"])
 def test_a_history_is_a_table_of_samples(server: Server, browser: Browser, path: str) -> None:
     if "busy" in path:

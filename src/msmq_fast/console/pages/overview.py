@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from aiohttp import web
 
@@ -11,6 +11,8 @@ from msmq_fast.console.visit import Visit
 
 __all__ = ["PAGES"]
 
+_MOST_REFUSALS: Final = 10  # reasons with the most refusals
+
 
 async def _show(visit: Visit) -> web.Response:
     deepest = await visit.perform("queues.list", query={"sort": "messages", "descending": True, "limit": 10})
@@ -18,6 +20,8 @@ async def _show(visit: Visit) -> web.Response:
     system = await visit.perform("queues.list", query={"kind": "system", "limit": 100})
     stalled = [one for one in outgoing["items"] if one["stalled"]]
     dead = sum(_messages(one) for one in system["items"] if one["kind"].endswith("deadletter"))
+    refusals = (await visit.perform("server.stats"))["refusals"]
+    most = sorted(refusals.items(), key=lambda one: (-one[1], one[0]))[:_MOST_REFUSALS]
     return await visit.page(
         "overview.html",
         "Overview",
@@ -26,6 +30,7 @@ async def _show(visit: Visit) -> web.Response:
         outgoing=outgoing,
         stalled=stalled,
         dead=dead,
+        refusals=[(*what.partition(": ")[::2], times) for what, times in most],
         creates=await visit.may("create-queue"),
     )
 
