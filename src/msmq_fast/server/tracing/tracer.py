@@ -105,6 +105,8 @@ class Tracer:
         """Make spans of the next events. Returns whether there are more."""
         feed = self._manager.events.feed
         end = feed.bounds()[1]
+        if not self._ratio and not self._numbers:
+            self._next = end  # no message can be chosen: the events need not be read
         if end - self._next > _BEHIND:
             self._exporter.drop(end - self._next)
             self._next = end
