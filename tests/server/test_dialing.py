@@ -36,7 +36,7 @@ class Engine:
 
 def a_share(limit: int = 10) -> Share:
     """Of connections that are opened."""
-    return Pool(limit, limit, lambda *_: None, lambda: 0.0).share("outgoing", limit)
+    return Pool(limit, limit, lambda *_, peer: None, lambda: 0.0).share("outgoing", limit)
 
 
 def outcome(effect: Resolve | Connect, port: int = 1, source: str | None = None) -> tuple[object, ...]:
