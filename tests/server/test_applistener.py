@@ -47,7 +47,7 @@ def test_a_program_that_hung_up_before_it_was_announced_ends_quietly(
                 return lambda: None
 
         limits = ConnectionLimits(5, 5, 5, 5, 5)
-        table = ConnectionTable(limits, ConnectionScale(), 10.0, lambda *_: None, loop.time)
+        table = ConnectionTable(limits, ConnectionScale(), 10.0, lambda *_, peer: None, loop.time)
         listener = AppListener(
             Ports(loop, loop.time, table), 1.0, lambda: None, lambda *refusal: refused.append(refusal)
         )
