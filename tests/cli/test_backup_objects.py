@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.objects import S3, SECRET, s3_server
+from tests.support.objects import S3, SECRET, answering, s3_server
 from tests.support.processes.servers import Server, command, data_directory, inherited, until
 
 pytestmark = pytest.mark.needs(modules=("obstore", "moto"))
@@ -142,6 +142,20 @@ def test_a_killed_restore_leaves_no_store(s3: S3, url: str, backup: Path, tmp_pa
     assert not (data / "data.mdb").exists()
     ran(s3, "backup", "restore", url, "--data", str(data), "--if-missing")
     assert (data / "data.mdb").exists()
+
+
+def test_the_threads_of_obstore_do_not_abort_the_end_of_a_command() -> None:
+    """A thread that takes the GIL while the interpreter is finalized would end the process with SIGABRT."""
+    with answering(403, b"") as endpoint:  # the metadata service of a machine that has no role
+        for number in range(10):
+            done = subprocess.run(
+                [sys.executable, "-m", "msmq_fast", "backup", "list", "s3://backups/mq1"],
+                env=inherited() | {"AWS_METADATA_ENDPOINT": endpoint},
+                capture_output=True,
+                timeout=30,
+            )
+            assert done.returncode == 1, (number, done)
+            assert b"no credentials; set those of the service" in done.stderr
 
 
 def test_memory_does_not_grow_with_the_store(tmp_path: Path) -> None:

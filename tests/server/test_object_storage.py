@@ -18,6 +18,7 @@ from typing import Any
 
 import pytest
 
+from tests.support.http.api import ok
 from tests.support.objects import S3, SECRET, s3_server
 from tests.support.processes.servers import Server, command, data_directory, inherited, until
 
@@ -81,19 +82,24 @@ def test_the_server_uploads_to_its_own_url_and_keeps_the_newest(s3: S3, data: Pa
             until(partial(later_than, name[:16]), what="the next second: names are times")
         rows = listed(url, s3.environment)
         assert [f"{url}/{row['name']}" for row in rows] == shown[1:]
+        until(partial(later_than, rows[0]["name"][:16]), what="the next second")
+        asked = ok(server, "POST", "/server/snapshots", body={})
+        rows = listed(url, s3.environment)
+        assert [f"{url}/{row['name']}" for row in rows] == [asked["url"]]
+        shown.append(asked["url"])
         entries = server.ok("audit", "list", "--operation", "make snapshot")
         assert {(entry["object"], entry["result"]) for entry in entries} == {(url, "done")}
         assert not (data / "snapshot.tmp").exists()
         assert metric(server, "last_snapshot_timestamp_seconds") == rows[0]["created"]
         assert metric(server, "failed_snapshots_total") == 0
         log = server.log.read_text()
-        assert f"snapshot in {shown[1]}" in log
+        assert f"snapshot in {shown[2]}" in log
         for text in (log, json.dumps(server.ok("audit", "list")), json.dumps(server.ok("config", "show"))):
             assert SECRET not in text
     finally:
         server.stop()
     restored = data.parent / "restored"
-    done = command("backup", "restore", shown[1], "--data", str(restored), environment=s3.environment)
+    done = command("backup", "restore", shown[2], "--data", str(restored), environment=s3.environment)
     assert done.returncode == 0, done
     shutil.copy(data / "secrets.key", restored)
     again = Server(restored).start()

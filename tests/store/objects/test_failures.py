@@ -60,6 +60,28 @@ def test_access_is_denied(environment: pytest.MonkeyPatch) -> None:
         assert complaint("s3://bucket/x") == "s3://bucket/x: InvalidToken"
 
 
+AZURE = {
+    "AZURE_STORAGE_ACCOUNT_NAME": "account",
+    "AZURE_STORAGE_ACCOUNT_KEY": "YSBzZWNyZXQgdGhhdCBubyBsaW5lIG1heSBzaG93",
+    "AZURE_ALLOW_HTTP": "true",
+}
+
+
+def test_the_codes_of_azure_are_understood(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in AZURE.items():
+        monkeypatch.setenv(name, value)
+    for status, code, words in (
+        (404, "ContainerNotFound", "the bucket container does not exist; create it first"),
+        (403, "AuthenticationFailed", "access denied (AuthenticationFailed)"),
+        (403, "AuthorizationFailure", "access denied (AuthorizationFailure)"),
+    ):
+        with answering(status, f"<Error><Code>{code}</Code></Error>".encode()) as endpoint:
+            monkeypatch.setenv("AZURE_STORAGE_ENDPOINT", f"{endpoint}/account")
+            assert complaint("az://container/x") == f"az://container/x: {words}"
+    monkeypatch.delenv("AZURE_STORAGE_ACCOUNT_NAME")
+    assert "Account must be specified" in complaint("az://container/x")
+
+
 def test_nothing_listens(environment: pytest.MonkeyPatch) -> None:
     with socket.socket() as closed:
         closed.bind(("127.0.0.1", 0))

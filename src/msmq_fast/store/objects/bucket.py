@@ -30,6 +30,11 @@ _LONGEST_REASON: Final = 200
 _CLIENT: Final = {"connect_timeout": timedelta(seconds=10), "timeout": timedelta(minutes=5)}
 _RETRY: Final = {"max_retries": 5, "retry_timeout": timedelta(minutes=2)}
 _ALLOW_HTTP: Final = {"s3": "AWS_ALLOW_HTTP", "gs": "GOOGLE_ALLOW_HTTP", "az": "AZURE_ALLOW_HTTP"}
+_CREDENTIALS: Final = {
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS",
+    "az": "AZURE_STORAGE_ACCOUNT_NAME and AZURE_STORAGE_ACCOUNT_KEY",
+}
 _METADATA_HOSTS: Final = ("169.254.169.254", "metadata.google.internal")
 
 
@@ -164,11 +169,10 @@ class Bucket:
         text, code = str(error), _code(error)
         if code in _NO_BUCKET:
             return _no_bucket(self.url)
-        if any(host in text for host in _METADATA_HOSTS):
-            return (
-                f"{self.url}: no credentials; set those of the service in the environment, such as "
-                "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY"
-            )
+        metadata = (*_METADATA_HOSTS, os.environ.get("AWS_METADATA_ENDPOINT") or _METADATA_HOSTS[0])
+        if any(host in text for host in metadata):
+            variables = _CREDENTIALS[urlsplit(self.url).scheme]
+            return f"{self.url}: no credentials; set those of the service in the environment: {variables}"
         if code in _DENIED:
             return f"{self.url}: access denied ({code})"
         if code is not None:
