@@ -293,3 +293,28 @@ def test_an_unknown_identifier_says_what_that_means(pair: Pair) -> None:
     assert "this queue manager never had it" in text
     assert "whose GUID the identifier begins with" in text
     assert "has no event of this message" in shown(sender, r"{ca67622c-7290-4658-b39b-f700fff64801}\5")
+
+
+def test_both_sides_in_one_timeline(pair: Pair) -> None:
+    sender, receiver = started(pair)
+    message_id = sent(sender, THERE, "--recoverable")
+    until(lambda: drained(sender), what="the acknowledgment")
+    receiver.ok("receive", "orders", "--timeout", "5s")
+    (found,) = sender.ok("trace", message_id, "--at", receiver.endpoint)
+    assert found["verdict"]["cause"] == "forwarded"
+    (other,) = found["others"]
+    assert (other["computer"], other["verdict"]["cause"]) == ("BETA", "received")
+    shown = sender.run("trace", message_id, "--at", receiver.endpoint).stdout.decode().splitlines()
+    assert shown[0].split() == ["EVENT_TIME", "COMPUTER", "EVENT", "QUEUE", "DETAIL"]
+    assert {line.split()[1] for line in shown[1:4]} == {"ALPHA", "BETA"}
+    assert [line for line in shown if line.startswith("at ")] == ["at ALPHA:", "at BETA:"]
+    assert any(line.startswith("received: a program received it") for line in shown)
+
+
+def test_a_side_that_does_not_answer_leaves_the_other(pair: Pair) -> None:
+    sender = pair[0].start()
+    message_id = sent(sender, THERE, "--recoverable")
+    done = sender.run("trace", message_id, "--at", "tcp://127.0.0.99:1803", "--json")
+    assert done.returncode == Exit.OK
+    assert done.stderr.startswith(b"msmq-fast trace: tcp://127.0.0.99:1803: ")
+    assert json.loads(done.stdout)["others"] == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import http.client
 from collections.abc import Iterator
 from contextlib import closing
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 import pytest
 
@@ -501,3 +501,26 @@ def test_a_user_whose_password_changes_is_logged_off(server: Server) -> None:
     done = command("user", "passwd", "carol", "--data", str(server.data), stdin=b"second\n")
     assert done.returncode == 0, done
     until(lambda: carol.ask("GET", "/queues").status == 303)
+
+
+@pytest.mark.parametrize(
+    ("name", "trace", "route"), [("admin", 200, 200), ("rita", 403, 200), ("bob", 403, 403)]
+)
+def test_traces_are_for_administrators_and_routes_also_for_readers(
+    server: Server, name: str, trace: int, route: int
+) -> None:
+    browser = Browser(server)
+    browser.log_on(name, PASSWORD)
+    assert browser.ask("GET", "/trace?id=%7Bca67622c-7290-4658-b39b-f700fff64801%7D%5C5").status == trace
+    assert browser.ask("GET", "/route?name=orders").status == route
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_what_is_traced_or_explained_is_escaped(browser: Browser, text: str) -> None:
+    for page in ("trace?id", "route?name"):
+        answer = browser.ask("GET", f"/{page}={quote(text)}")
+        assert answer.status in (200, 400)
+        assert not {tag for tag, _ in answer.tags} & {"img", "svg"}
+        assert all("src" in attributes for tag, attributes in answer.tags if tag == "script")
+        assert not [link for link in answer.links() if link.startswith("javascript:")]
+        assert "23331" not in answer.html

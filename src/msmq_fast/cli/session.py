@@ -19,7 +19,7 @@ from msmq_fast.terminal.output import add_output
 if TYPE_CHECKING:
     import ssl
 
-__all__ = ["TOKEN_VARIABLE", "add_client", "connected", "converse", "exit_of"]
+__all__ = ["TOKEN_VARIABLE", "add_client", "connect_to", "connected", "converse", "exit_of"]
 
 TOKEN_VARIABLE = "MSMQ_FAST_TOKEN"  # noqa: S105 - a name
 TOKEN_FILE_VARIABLE = "MSMQ_FAST_TOKEN_FILE"  # noqa: S105 - a name
@@ -71,16 +71,9 @@ def converse(verb: Verb, arguments: argparse.Namespace, timeout: float | None = 
     limit). Returns the exit code of `verb`. Raises CommandError for every expected failure.
     """
     address = endpoint(arguments)
-    token, tls = _token(arguments.token_file), _trust(arguments.ca_file)
 
     async def run() -> int:
-        try:
-            connection = await connect(address, token=token, tls=tls, client=f"msmq-fast {arguments.command}")
-        except ConnectionLost:  # an OSError, too, whose text is complete
-            raise
-        except OSError as error:
-            raise CommandError(Exit.UNREACHABLE, f"{address}: {error.strerror or error}") from None
-        async with connection:
+        async with await connect_to(address, arguments) as connection:
             return await verb(connection, arguments)
 
     async def run_in_time() -> int:
@@ -101,6 +94,19 @@ def converse(verb: Verb, arguments: argparse.Namespace, timeout: float | None = 
         raise CommandError(exit_of(error), str(error)) from None
     except ValueError as error:
         raise CommandError(Exit.USAGE, str(error)) from None
+
+
+async def connect_to(address: str | None, arguments: argparse.Namespace) -> Connection:
+    """Connect to a server with the token and the certificates that the command line gives. Raises
+    CommandError if nothing listens there or a file cannot be read, and what `connect` raises.
+    """
+    token, tls = _token(arguments.token_file), _trust(arguments.ca_file)
+    try:
+        return await connect(address, token=token, tls=tls, client=f"msmq-fast {arguments.command}")
+    except ConnectionLost:  # an OSError, too, whose text is complete
+        raise
+    except OSError as error:
+        raise CommandError(Exit.UNREACHABLE, f"{address}: {error.strerror or error}") from None
 
 
 def _token(chosen: str | None) -> str | None:

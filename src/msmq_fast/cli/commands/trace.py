@@ -5,12 +5,13 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
 
 from msmq_fast.cli.classes import class_text
 from msmq_fast.cli.messageid import message_id
-from msmq_fast.cli.session import add_client, converse
+from msmq_fast.cli.session import add_client, connect_to, converse
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.places import places_of
 from msmq_fast.protocol.errors import MSMQError
@@ -60,40 +61,101 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--search", action="store_true", help="search every queue even if the event feed has the message"
     )
+    parser.add_argument(
+        "--at",
+        metavar="ADDR",
+        action="append",
+        default=[],
+        help="also trace it at this server, in the form of --endpoint and with the same token; repeatable",
+    )
     add_client(parser)
+
+
+@dataclass(frozen=True, slots=True)
+class _Side:
+    """What one queue manager knows of the message."""
+
+    computer: str
+    events: list[MessageEvent]
+    places: list[dict[str, Any]]
+
+    @property
+    def knows(self) -> bool:
+        return bool(self.events or self.places)
+
+    @property
+    def verdict(self) -> Verdict:
+        return verdict_of(self.events, self.places)
+
+    def as_map(self) -> dict[str, Any]:
+        return {
+            "events": [each.as_map() for each in self.events],
+            "places": self.places,
+            "verdict": self.verdict.as_map(),
+        }
 
 
 async def _trace(connection: Connection, arguments: argparse.Namespace) -> int:
     wanted: bytes = arguments.message_id
-    events = await connection.admin.trace(wanted)
-    places = await places_of(connection, wanted, events)
-    if arguments.search or not events:
-        known = {(place["queue"], place["lookup_id"]) for place in places}
-        found = await _search(connection, wanted)
-        places += [place for place in found if (place["queue"], place["lookup_id"]) not in known]
+    side = await _side(connection, wanted, search=arguments.search)
+    others = [found for at in arguments.at if (found := await _other(at, arguments)) is not None]
     shown_id = f"{{{UUID(bytes_le=wanted[:16])}}}\\{int.from_bytes(wanted[16:], 'little')}"
-    verdict = verdict_of(events, places)
-    if not events and not places:
+    if not any(one.knows for one in (side, *others)):
+        verdict = side.verdict
         text = f"{shown_id}: neither in a queue nor in the event feed: {verdict.text}; {verdict.next}"
         raise CommandError(Exit.NOT_FOUND, text)
     if arguments.form is Form.JSON:
-        show(
-            {
-                "message_id": shown_id,
-                "events": [each.as_map() for each in events],
-                "places": places,
-                "verdict": verdict.as_map(),
-            },
-            Form.JSON,
-        )
+        answer = {"message_id": shown_id, **side.as_map()}
+        if arguments.at:
+            answer["others"] = [{"computer": one.computer, **one.as_map()} for one in others]
+        show(answer, Form.JSON)
         return Exit.OK
-    if events or arguments.form is Form.RAW:
-        show_table([_row(event) for event in events], _COLUMNS, arguments.form)
+    if others:
+        _show_timeline([side, *others], arguments.form)
+        return Exit.OK
+    if side.events or arguments.form is Form.RAW:
+        show_table([_row(event) for event in side.events], _COLUMNS, arguments.form)
     else:
         print("the event feed does not have this message; these queues hold it:")
     if arguments.form is Form.TABLE:
-        _show_places(places, verdict)
+        _show_places(side)
     return Exit.OK
+
+
+async def _side(connection: Connection, wanted: bytes, *, search: bool) -> _Side:
+    events = await connection.admin.trace(wanted)
+    places = await places_of(connection, wanted, events)
+    if search or not events:
+        known = {(place["queue"], place["lookup_id"]) for place in places}
+        found = await _search(connection, wanted)
+        places += [place for place in found if (place["queue"], place["lookup_id"]) not in known]
+    return _Side(connection.computer_name, events, places)
+
+
+async def _other(address: str, arguments: argparse.Namespace) -> _Side | None:
+    """Trace the message at another server. None, with a line on stderr, if that server does not answer or
+    refuses.
+    """
+    try:
+        async with await connect_to(address, arguments) as connection:
+            return await _side(connection, arguments.message_id, search=arguments.search)
+    except MSMQError as error:
+        problem = f"{address}: {error.detail or error}"
+    except CommandError as error:
+        problem = str(error)
+    print(printable(f"msmq-fast trace: {problem}"), file=sys.stderr)
+    return None
+
+
+def _show_timeline(sides: Sequence[_Side], form: Form) -> None:
+    """Print the events of all sides in the order of their times; each time is of the clock of its side."""
+    rows = [_row(event) | {"computer": side.computer} for side in sides for event in side.events]
+    rows.sort(key=lambda row: int(row["event_time"]))
+    show_table(rows, ("event_time", "computer", *_COLUMNS[1:]), form)
+    if form is Form.TABLE:
+        for side in sides:
+            print(f"at {printable(side.computer)}:")
+            _show_places(side)
 
 
 def _row(event: MessageEvent) -> dict[str, Any]:
@@ -108,11 +170,12 @@ def _row(event: MessageEvent) -> dict[str, Any]:
     }
 
 
-def _show_places(places: Sequence[dict[str, Any]], verdict: Verdict) -> None:
-    for place in places:
+def _show_places(side: _Side) -> None:
+    for place in side.places:
         where = f"{place['queue']} (lookup id {place['lookup_id']})"
         state = f": {place['state']}" if place["state"] else ""
         print(coloured(printable(f"now in {where}{state}"), "green"))
+    verdict = side.verdict
     colour = "yellow" if verdict.cause not in _FINE else "bold"
     print(coloured(printable(f"{verdict.cause}: {verdict.text}"), colour))
     if verdict.next:
@@ -165,5 +228,6 @@ COMMAND = Command(
         Example(r"'{ca67622c-7290-4658-b39b-f700fff64801}\627598800'", "an identifier that `send` printed"),
         Example("msmq-fast send orders --body x | {prog} -", "send a message, and see what happens to it"),
         Example(r"'{ca67622c-7290-4658-b39b-f700fff64801}\627598800' --json | jq .places", "where it is now"),
+        Example("- --at tls://orders01.example.net:1803 < id.txt", "both sides in one timeline"),
     ),
 )
