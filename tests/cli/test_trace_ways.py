@@ -270,6 +270,8 @@ def test_received_by_whom(pair: Pair) -> None:
     assert (line["program"], line["peer"]) == ("msmq-fast receive", "local")
     assert line["user"]
     assert "may have refused it later" in ends(sender, message_id, "forwarded")
+    assert f"Trace it at {RECEIVER}" in shown(sender, message_id)
+    assert "At the other side" not in shown(receiver, message_id)
 
 
 def test_a_message_that_goes_its_way_has_no_line(pair: Pair) -> None:
