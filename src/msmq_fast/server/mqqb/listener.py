@@ -291,7 +291,7 @@ class MqqbListener(FrontEnd):
     def _message_refused(self, refusal: Refusal, receiver: Receiver) -> None:
         about = partial(about_message, receiver, self._manager.guid)
         if refusal is Refusal.DUPLICATE:
-            self._refused.repeat()
+            self._refused.repeat(receiver.describe())
             self._manager.message_log.duplicate(receiver.describe(), about)
         else:
             self._refused.refuse("message", refusal.value, receiver.describe(), about=about)

@@ -86,11 +86,12 @@ class RefusalCounters:
         text = f" ({', '.join(parts)})" if parts else ""
         _log.warning("refused %s: %s%s", what, reason, text, extra={"fields": fields})
 
-    def repeat(self) -> None:
+    def repeat(self, detail: str) -> None:
         """Count a message that was received again after it had been accepted: neither a refusal nor a
-        warning.
+        warning. `detail` is its identifier.
         """
         self.repeated += 1
+        _log.debug("duplicate message: %s", detail)
 
     def items(self) -> Iterator[tuple[str, str, int]]:
         """Yield (what, reason, count), sorted."""
