@@ -45,6 +45,7 @@ def test_lists_agree_with_the_command_line(server: Server) -> None:
     assert ok(server, "GET", "/certificates") == server.ok("certificate", "list")
     assert ok(server, "GET", "/transactions")["items"] == server.ok("transaction", "list")
     assert ok(server, "GET", "/outgoing")["items"] == server.ok("outgoing", "list")
+    assert ok(server, "GET", "/sessions")["total"] >= 1
     listed = server.ok("queue", "list", "listed")
     assert ok(server, "GET", "/queues", glob="listed")["items"] == listed
 

@@ -8,11 +8,12 @@ import sys
 
 import pytest
 
+from tests.faults.fuzz_native import seconds
 from tests.support.processes.servers import Server
 
-pytestmark = [pytest.mark.long(60), pytest.mark.needs(modules=("schemathesis",))]
+pytestmark = [pytest.mark.long(seconds=60, fuzz=seconds(60)), pytest.mark.needs(modules=("schemathesis",))]
 
-EXAMPLES = 25  # of each operation
+SECONDS = seconds(60)
 LEFT_OUT = "server.snapshot"  # it writes wherever the request names a directory
 
 
@@ -21,9 +22,10 @@ def test_no_generated_request_makes_the_server_fail(server: Server) -> None:
     command = [
         *(sys.executable, "-m", "schemathesis.cli", "run"),
         f"http://{server.host}:{server.port('admin')}/api/v1/openapi.json",
-        *("--checks", "not_a_server_error", "--exclude-operation-id", LEFT_OUT),
-        *("--max-examples", str(EXAMPLES), "--seed", str(seed), "--no-color"),
+        *("--checks", "not_a_server_error", "--exclude-operation-id", LEFT_OUT, "--continue-on-failure"),
+        *("--max-time", str(SECONDS), "--workers", "1", "--seed", str(seed), "--no-color"),
+        "--suppress-health-check=filter_too_much",  # of the pattern of message identifiers
     ]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=500, check=False)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=SECONDS + 440, check=False)
     assert done.returncode == 0, f"seed {seed}\n{done.stdout}{done.stderr}"
     assert server.ok("queue", "list") is not None

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from msmq_fast.admin.api.operation import Call, Operation, Parameter
-from msmq_fast.admin.api.queues import LIMIT, OFFSET, PAGE
+from msmq_fast.admin.api.queues import LIMIT, OFFSET, PAGE, page_of
 from msmq_fast.admin.api.schema import array, flag, of, record, text
 from msmq_fast.protocol.configuration import ConfigCheck, ConfigSetting
 from msmq_fast.protocol.frames import MAX_CONFIG
@@ -31,14 +31,7 @@ async def _show(call: Call) -> dict[str, Any]:
         and (not query["set"] or one.origin != "default")
         and (not query["changed"] or one.changed or one.restart)
     ]
-    items = chosen[query["offset"] : query["offset"] + query["limit"]]
-    return {
-        "source": page.source,
-        "items": [one.as_map() for one in items],
-        "total": len(chosen),
-        "offset": query["offset"],
-        "limit": query["limit"],
-    }
+    return {"source": page.source, **page_of([one.as_map() for one in chosen], call)}
 
 
 async def _check(call: Call) -> dict[str, Any]:

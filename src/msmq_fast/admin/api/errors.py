@@ -27,6 +27,7 @@ STATUS: Final = {
     "MESSAGE_ALREADY_RECEIVED": 409,
     "TRANSACTION_SEQUENCE": 409,
     "IN_PROGRESS": 409,
+    "REMOTE_MACHINE_NOT_AVAILABLE": 409,  # the caller names that computer; this server is in order
     "CHANGED": 412,
     "INSUFFICIENT_RESOURCES": 413,
     "TOO_LARGE": 413,
@@ -37,7 +38,6 @@ STATUS: Final = {
     "MESSAGE_STORAGE_FAILED": 503,
     "NO_DS": 503,
     "NOT_READY": 503,
-    "REMOTE_MACHINE_NOT_AVAILABLE": 503,
     "SERVICE_NOT_AVAILABLE": 503,
     "TIMED_OUT": 503,
 }

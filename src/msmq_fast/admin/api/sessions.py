@@ -25,7 +25,7 @@ _PAGE: Final = record(
 
 async def _list(call: Call) -> dict[str, Any]:
     page = await call.client.admin.sessions.page(
-        call.query["kind"] or "", after=call.query["after"], limit=call.query["limit"]
+        call.query["kind"], after=call.query["after"], limit=call.query["limit"]
     )
     return {"items": [one.as_map() for one in page.sessions], "total": page.total, "next": page.next}
 
@@ -49,7 +49,9 @@ OPERATIONS: Final = [
         verb="session list",
         about="The connections that the API and the console use inside the server are not listed.",
         parameters=(
-            Parameter("kind", choice(SESSION_KINDS, "only sessions of this kind")),
+            Parameter(
+                "kind", choice(("", *SESSION_KINDS), "only sessions of this kind; empty: of all", default="")
+            ),
             Parameter("after", number("number after which to begin", most=_NUMBERS, default=0)),
             LIMIT,
         ),
