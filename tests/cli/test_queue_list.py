@@ -7,6 +7,7 @@ from collections.abc import Iterator
 import pytest
 
 from msmq_fast.protocol.exits import Exit
+from tests.support.http.api import ok
 from tests.support.processes.servers import Server, data_directory
 
 
@@ -99,3 +100,26 @@ def test_show_leaves_out_what_is_empty(server: Server) -> None:
     assert "type" not in keys
     assert "label" not in keys
     assert next(line for line in shown if line.startswith("created")).endswith("Z")
+
+
+def test_pages_filters_and_the_oldest_message_first() -> None:
+    with data_directory() as data:
+        server = Server(data, "--name", "ALPHA").start()
+        try:
+            for name in ("page-b", "page-c", "page-a", "other"):
+                server.ok("queue", "create", name)
+            for name in ("page-c", "page-a"):
+                server.ok("send", name, "--body", "x")
+
+            def listing(*words: str) -> list[str]:
+                return [one["name"].rpartition("\\")[2] for one in server.ok("queue", "list", *words)]
+
+            assert listing("--filter", "PAGE") == ["page-a", "page-b", "page-c"]
+            assert listing("--limit", "2", "--offset", "1") == ["page-a", "page-b"]
+            assert listing("--sort", "oldest", "--limit", "2") == ["page-c", "page-a"]
+            assert listing("--sort", "in-per-second", "--filter", "other") == ["other"]
+            listed = ok(server, "GET", "/queues", sort="oldest", descending="true", limit=2)["items"]
+            assert [one["name"].rpartition("\\")[2] for one in listed] == ["page-c", "page-a"]
+            assert not any(one["kind"] == "outgoing" for one in server.ok("queue", "list", "--all"))
+        finally:
+            server.kill()

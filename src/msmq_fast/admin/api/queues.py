@@ -15,7 +15,7 @@ __all__ = ["NAME", "OPERATIONS", "PAGE", "PROPERTIES", "page_of"]
 
 MAX_PAGE: Final = 1000
 _KINDS: Final = ("user", "system", "subqueue", "journal")
-_SORTS: Final = ("name", "messages", "bytes")
+_SORTS: Final = ("name", "messages", "bytes", "oldest", "in_per_second", "out_per_second")
 
 LIMIT: Final = Parameter("limit", number("most items of one page", least=1, most=MAX_PAGE, default=100))
 OFFSET: Final = Parameter("offset", number("items to leave out before the page", default=0))
@@ -117,7 +117,12 @@ OPERATIONS: Final = [
                     default="",
                 ),
             ),
-            Parameter("sort", choice(_SORTS, "order of the list", default="name")),
+            Parameter(
+                "sort",
+                choice(
+                    _SORTS, "order of the list; `oldest` by the age of the oldest message", default="name"
+                ),
+            ),
             Parameter("descending", flag("the largest first", default=False)),
             LIMIT,
             OFFSET,

@@ -54,7 +54,11 @@ _SETTABLE = frozenset(
     )
 )
 
-_LISTED = {**KINDS, "all": tuple(QueueKind)}
+_LISTED = {
+    **KINDS,
+    "local": tuple(kind for kind in QueueKind if kind is not QueueKind.OUTGOING),
+    "all": tuple(QueueKind),
+}
 
 
 def properties_of(given: dict[Any, Any]) -> dict[str, Any]:

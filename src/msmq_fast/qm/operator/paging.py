@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fnmatch import translate
 from heapq import nsmallest
@@ -19,8 +19,24 @@ from msmq_fast.qm.queues.queue import Queue
 
 __all__ = ["SORTS", "QueuePage", "page"]
 
-SORTS: Final = ("name", "messages", "bytes")
+_EVER: Final = 1 << 64  # Unix microseconds: later than every arrival
 _SELECTED: Final = 8  # a heap selects up to this part of the queues, 1/8; sorting is quicker for more
+
+
+def _age(queue: Queue) -> int:
+    """Return a number that grows with the age of the oldest message; 0 if the queue is empty."""
+    oldest = queue.core.positions.oldest()
+    return _EVER - oldest if oldest else 0
+
+
+_KEYS: Final[dict[str, Callable[[Queue], float]]] = {
+    "messages": lambda queue: queue.core.messages,
+    "bytes": lambda queue: queue.core.bytes,
+    "oldest": _age,
+    "in_per_second": lambda queue: queue.core.in_per_second,
+    "out_per_second": lambda queue: queue.core.out_per_second,
+}
+SORTS: Final = ("name", *_KEYS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +62,8 @@ def page(
     """Return the page of `limit` queues after the first `offset`; `queues` are in the order of their names.
 
     `text` must be in the name. `glob` is a pattern with * ? and [] for the whole name, the name without the
-    computer, or the name without the computer and `private$`. Case does not matter for either.
+    computer, or the name without the computer and `private$`. Case does not matter for either. `sort` is one
+    of SORTS; `oldest` is the age of the oldest message, so that with `descending` the oldest one is first.
     """
     chosen = queues
     if text:
@@ -66,11 +83,12 @@ def page(
     if sort == "name":
         places: Sequence[int] = range(len(chosen))[:: -1 if descending else 1][offset : offset + limit]
     else:
-        places = _places(messages if sort == "messages" else sizes, offset + limit, descending)[offset:]
+        key = _KEYS[sort]
+        places = _places([key(queue) for queue in chosen], offset + limit, descending)[offset:]
     return QueuePage([chosen[place] for place in places], len(chosen), sum(messages), sum(sizes))
 
 
-def _places(counts: list[int], most: int, descending: bool) -> Sequence[int]:
+def _places(counts: Sequence[float], most: int, descending: bool) -> Sequence[int]:
     """Return the places of the first `most` counts in their order; equal counts keep the order of places."""
     pairs = zip([-count for count in counts] if descending else counts, range(len(counts)), strict=True)
     found = nsmallest(most, pairs) if most * _SELECTED <= len(counts) else sorted(pairs)[:most]
