@@ -66,6 +66,18 @@ def test_mistakes_get_one_line(server: Server) -> None:
     ):
         assert refused.status == 400, refused.content
         assert words in refused.value["error"]["message"], refused.content
+    deep: object = 1
+    for _ in range(600):
+        deep = {"a": deep}
+    for value in (2**64, [-(2**63) - 1], {"a": 10**30}, "\ud800", {"\ud800": 1}, deep):
+        for refused in (
+            call(server, "POST", "/directory/Site", body={"Name": value}),
+            call(server, "POST", "/directory", body={"msmq_fast_directory": 1, "objects": [{"Name": value}]}),
+            call(
+                server, "POST", "/definitions", body={"msmq_fast_definitions": 1, "directory": [{"x": value}]}
+            ),
+        ):
+            assert (refused.status, refused.code) == (400, "BAD_REQUEST"), refused.content
     ok(server, "POST", "/directory/Site", body={"Name": "twice"})
     again = call(server, "POST", "/directory/Site", body={"Name": "twice"})
     assert "already has the Name twice" in again.value["error"]["message"]

@@ -38,6 +38,7 @@ Schema = dict[str, Any]
 U32: Final = 2**32 - 1
 _LEAST: Final = -(2**63)  # of a number in MessagePack, in which the API asks the queue manager
 _MOST: Final = 2**64 - 1
+_DEEPEST: Final = 16  # levels of a value whose properties are free
 _WORDS: Final = {
     "string": "text",
     "integer": "a whole number",
@@ -163,14 +164,34 @@ def check(schema: Schema, value: Any, where: str) -> Any:
         case "string":
             _check_text(schema, value, where)
         case "integer":
-            _check_range(value, schema.get("minimum"), schema.get("maximum"), where)
+            _check_range(value, schema.get("minimum", _LEAST), schema.get("maximum", _MOST), where)
         case "array":
             _check_range(len(value), schema.get("minItems"), schema.get("maxItems"), f"the length of {where}")
             items = schema.get("items", {})
             return [check(items, one, f"{where}[{index}]") for index, one in enumerate(value)]
         case "object" if "properties" in schema:
             return _check_object(schema, value, where)
+        case "object":
+            _check_free(value, where, 0)
     return value
+
+
+def _check_free(value: Any, where: str, depth: int) -> None:
+    """Check that a frame can carry a value with free properties."""
+    if depth > _DEEPEST:
+        raise bad_request(f"{where} has more than {_DEEPEST} levels")
+    match value:
+        case dict():
+            for name, one in value.items():
+                _check_text({}, name, f"a name in {where}")
+                _check_free(one, where, depth + 1)
+        case list() | tuple():
+            for one in value:
+                _check_free(one, where, depth + 1)
+        case str():
+            _check_text({}, value, f"a text in {where}")
+        case int():
+            _check_range(value, _LEAST, _MOST, f"a number in {where}")
 
 
 def _kind(value: Any) -> str:
