@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from msmq_fast.admin.api.errors import Refusal, bad_request
@@ -19,7 +19,7 @@ _LIFETIME: Final = 86_400.0  # seconds
 _LONGEST: Final = 128  # characters of a key
 
 
-@dataclass(slots=True)
+@dataclass(frozen=True, slots=True)
 class _Kept:
     began: float
     request: bytes  # a digest: the request itself may have megabytes
@@ -59,12 +59,10 @@ class Repeats:
         try:
             answer = await perform()
         except BaseException:
-            if self._kept.get(place) is kept:
-                del self._kept[place]
+            del self._kept[place]
             raise
-        if self._kept.get(place) is kept:  # else it was forgotten meanwhile
-            kept.answer = json.dumps(answer).encode()
-            self._bytes += kept.size
+        done = self._kept[place] = replace(kept, answer=json.dumps(answer).encode())
+        self._bytes += done.size
         return answer
 
     def _forget_old(self) -> None:
