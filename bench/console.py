@@ -35,7 +35,7 @@ from bench.report import Check
 from bench.server import Server
 from msmq_fast import client
 
-__all__ = ["Cost", "Paint", "Window", "paints", "ratio", "tab_costs", "traffic"]
+__all__ = ["PAGES", "Cost", "Paint", "Window", "checks", "paints", "ratio", "tab_costs", "traffic"]
 
 PAINT_MS: Final = 1000
 TAB_SHARE: Final = 0.02
@@ -225,7 +225,8 @@ def _share(costs: Sequence[Cost]) -> float:
     return statistics.median(with_tab) - statistics.median(without)
 
 
-def _checks(what: str, found: Sequence[Any]) -> list[Check]:
+def checks(what: str, found: Sequence[Any]) -> list[Check]:
+    """The bounds of a measurement."""
     if what == "tab":
         return [Check("cores for an open tab", _share(found), TAB_SHARE, "", upper=True)]
     if what == "traffic":
@@ -278,13 +279,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
         if not options.json:
             print(*(f"{name}={value if isinstance(value, str | bool) else round(value, 4)}"
                     for name, value in asdict(one).items()), flush=True)  # fmt: skip
-    checks = _checks(options.what, results)
+    verdicts = checks(options.what, results)
     if options.json:
-        figures = {check.name: check.value for check in checks}
+        figures = {check.name: check.value for check in verdicts}
         print(json.dumps({"results": [asdict(one) for one in results], "figures": figures}, indent=1))
     else:
-        print(*checks, sep="\n")
-    return 0 if all(check.passed for check in checks) else 1
+        print(*verdicts, sep="\n")
+    return 0 if all(check.passed for check in verdicts) else 1
 
 
 if __name__ == "__main__":
