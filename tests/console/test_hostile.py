@@ -123,9 +123,10 @@ class Attacked:
         far = quote(FAR.format(list(self.names).index(text)))
         yield f"/outgoing/queue?name={far}"
         yield f"/outgoing/purge?name={far}"
-        for one in ok(self.server, "GET", "/queues/{}/messages", name)["items"]:
+        messages = ok(self.server, "GET", "/queues/{}/messages", name)["items"]
+        for one in messages:
             yield f"/message?queue={name}&id={one['lookup_id']}&decoder=hex"
-            yield f"/send?from={name}&id={one['lookup_id']}"
+        yield f"/send?from={name}&id={messages[0]['lookup_id']}"
 
     def ask(self, path: str) -> Page:
         page = self.browser.ask("GET", path)

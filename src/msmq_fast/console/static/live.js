@@ -89,7 +89,7 @@
   function say(state, text) {
     button.dataset.state = state;
     button.textContent = text;
-    button.setAttribute("aria-pressed", String(state === "on"));
+    button.setAttribute("aria-pressed", String(state !== "off"));
   }
 
   function tell(text) {
@@ -127,7 +127,7 @@
       else if (!answer.ok) end("This page can no longer be read.");
       else if (!moved()) apply(await answer.json());
     } catch {
-      say("on", "No connection");
+      say("lost", "No connection");
       return;
     }
     if (!over) say("on", "Live, every 5 s");
@@ -146,7 +146,7 @@
     source.addEventListener("ended", logOff);
     source.addEventListener("failed", (event) => end(`This page can no longer be read: ${JSON.parse(event.data)}`));
     source.onerror = () => {
-      say("on", "No connection");
+      say("lost", "No connection");
       if (source.readyState === EventSource.CLOSED) ask();
     };
   }
