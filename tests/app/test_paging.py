@@ -7,6 +7,7 @@ import time
 from dataclasses import dataclass
 
 from msmq_fast.qm.operator.paging import page
+from msmq_fast.qm.queues.registry import Ordered
 
 
 @dataclass
@@ -26,7 +27,7 @@ class Plain:
 
 def names(**chosen: object) -> list[str]:
     queues = [Plain(f"H\\private$\\q{n}", messages=n % 3, bytes=n) for n in range(6)]
-    found = page(queues, **{"limit": 100, **chosen})  # type: ignore[arg-type]
+    found = page(Ordered.of(queues), **{"limit": 100, **chosen})  # type: ignore[arg-type]
     return [queue.name[-2:] for queue in found.queues]
 
 
@@ -43,10 +44,9 @@ def test_a_page_near_the_beginning_is_that_of_the_whole_order() -> None:
     for sort in ("name", "messages", "bytes"):
         for descending in (False, True):
             given = {"sort": sort, "descending": descending}
-            queues.sort(key=lambda queue: queue.folded)
-            whole = page(queues, limit=1000, **given).queues  # type: ignore[arg-type]
+            whole = page(Ordered.of(queues), limit=1000, **given).queues  # type: ignore[arg-type]
             for offset in (0, 7, 990):
-                part = page(queues, limit=20, offset=offset, **given).queues  # type: ignore[arg-type]
+                part = page(Ordered.of(queues), limit=20, offset=offset, **given).queues  # type: ignore[arg-type]
                 assert part == whole[offset : offset + 20]
 
 
@@ -58,7 +58,7 @@ def test_filters_ignore_case() -> None:
 
 
 def test_sums_are_over_all_pages() -> None:
-    found = page([Plain("a", 2, 20), Plain("b", 3, 30)], limit=1)  # type: ignore[list-item]
+    found = page(Ordered.of([Plain("a", 2, 20), Plain("b", 3, 30)]), limit=1)  # type: ignore[list-item]
     assert (len(found.queues), found.total, found.messages, found.bytes) == (1, 2, 5, 50)
 
 
@@ -69,7 +69,7 @@ def test_ten_thousand_queues_cost_far_less_than_50_ms() -> None:
     try:
         for _ in range(5):
             began = time.thread_time()
-            page(queues, sort="messages", descending=True, glob="queue-*", limit=100)  # type: ignore[arg-type]
+            page(Ordered.of(queues), sort="messages", descending=True, glob="queue-*", limit=100)  # type: ignore[arg-type]
             took.append(time.thread_time() - began)
     finally:
         gc.enable()

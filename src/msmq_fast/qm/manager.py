@@ -16,7 +16,7 @@ To add a part:
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable
 from random import Random
 from uuid import UUID
 
@@ -62,7 +62,7 @@ from msmq_fast.qm.queues.journal import without_journal
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.qm.queues.queuerecords import QueueRecords
-from msmq_fast.qm.queues.registry import QueueRegistry
+from msmq_fast.qm.queues.registry import Ordered, QueueRegistry
 from msmq_fast.qm.queues.subqueue import Subqueues
 from msmq_fast.qm.reading.remote import RemoteReader
 from msmq_fast.qm.records import Store
@@ -373,7 +373,7 @@ class QueueManager:
         """Returns the user, system and outgoing queues; `Queue.kind` tells them apart."""
         return self.registry.queues()
 
-    def in_order(self, kinds: tuple[QueueKind, ...]) -> Sequence[Queue]:
+    def in_order(self, kinds: tuple[QueueKind, ...]) -> Ordered:
         """Returns the queues of some kinds, ordered by their case-folded names."""
         return self.registry.in_order(kinds)
 

@@ -169,8 +169,11 @@ def _page(session: Session, request_id: int, payload: memoryview) -> None:
         raise InvalidParameter(f"limit must be from 1 to {_MAX_PAGE}")
     if max(len(text), len(glob)) > _MAX_PATTERN:
         raise InvalidParameter(f"text and glob may have at most {_MAX_PATTERN} characters")
+    manager = session.manager
+    ordered = manager.in_order(_kinds(kind))
     found = page(
-        session.manager.guard.visible(session.token, session.manager.in_order(_kinds(kind))),
+        ordered,
+        manager.guard.visible(session.token, ordered.queues),
         text=text,
         glob=glob,
         sort=sort,

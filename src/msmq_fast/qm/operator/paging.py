@@ -15,7 +15,9 @@ from heapq import nsmallest
 from re import compile as compiled
 from typing import Final
 
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.qm.queues.registry import Ordered
 
 __all__ = ["SORTS", "QueuePage", "page"]
 
@@ -23,18 +25,18 @@ _EVER: Final = 1 << 64  # Unix microseconds: later than every arrival
 _SELECTED: Final = 8  # a heap selects up to this part of the queues, 1/8; sorting is quicker for more
 
 
-def _age(queue: Queue) -> int:
+def _age(core: QueueCore) -> int:
     """Return a number that grows with the age of the oldest message; 0 if the queue is empty."""
-    oldest = queue.core.positions.oldest()
+    oldest = core.positions.oldest()
     return _EVER - oldest if oldest else 0
 
 
-_KEYS: Final[dict[str, Callable[[Queue], float]]] = {
-    "messages": lambda queue: queue.core.messages,
-    "bytes": lambda queue: queue.core.bytes,
+_KEYS: Final[dict[str, Callable[[QueueCore], float]]] = {
+    "messages": lambda core: core.messages,
+    "bytes": lambda core: core.bytes,
     "oldest": _age,
-    "in_per_second": lambda queue: queue.core.in_per_second,
-    "out_per_second": lambda queue: queue.core.out_per_second,
+    "in_per_second": lambda core: core.in_per_second,
+    "out_per_second": lambda core: core.out_per_second,
 }
 SORTS: Final = ("name", *_KEYS)
 
@@ -50,7 +52,8 @@ class QueuePage:
 
 
 def page(
-    queues: Sequence[Queue],
+    ordered: Ordered,
+    visible: Sequence[Queue] | None = None,
     *,
     text: str = "",
     glob: str = "",
@@ -59,13 +62,14 @@ def page(
     limit: int,
     offset: int = 0,
 ) -> QueuePage:
-    """Return the page of `limit` queues after the first `offset`; `queues` are in the order of their names.
+    """Return the page of `limit` queues after the first `offset`. `visible` has those of `ordered` that the
+    caller may see, in the same order; None: all of them.
 
     `text` must be in the name. `glob` is a pattern with * ? and [] for the whole name, the name without the
     computer, or the name without the computer and `private$`. Case does not matter for either. `sort` is one
     of SORTS; `oldest` is the age of the oldest message, so that with `descending` the oldest one is first.
     """
-    chosen = queues
+    chosen = ordered.queues if visible is None else visible
     if text:
         wanted = text.casefold()
         chosen = [queue for queue in chosen if wanted in queue.folded]
@@ -78,13 +82,15 @@ def page(
             or matches(name.partition("\\")[2])
             or matches(name.rpartition("\\")[2])
         ]
-    messages = [queue.core.messages for queue in chosen]
-    sizes = [queue.core.bytes for queue in chosen]
+    # Not the queues: with many of them, what is not touched need not come from memory.
+    cores = ordered.cores if chosen is ordered.queues else [queue.core for queue in chosen]
+    messages = [core.messages for core in cores]
+    sizes = [core.bytes for core in cores]
     if sort == "name":
         places: Sequence[int] = range(len(chosen))[:: -1 if descending else 1][offset : offset + limit]
     else:
         key = _KEYS[sort]
-        places = _places([key(queue) for queue in chosen], offset + limit, descending)[offset:]
+        places = _places([key(core) for core in cores], offset + limit, descending)[offset:]
     return QueuePage([chosen[place] for place in places], len(chosen), sum(messages), sum(sizes))
 
 

@@ -4,11 +4,12 @@ with pending work.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from operator import attrgetter
 from uuid import UUID
 
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.packet.fields import DIRECT, PRIVATE_ON_DESTINATION, PRIVATE_ON_OTHER, PUBLIC, direct_text
 from msmq_fast.packet.names import (
     DirectName,
@@ -39,6 +40,20 @@ from msmq_fast.qm.services import Services
 from msmq_fast.store.schema import MetaName
 
 _FOLDED = attrgetter("folded")
+
+
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """Queues in the order of their case-folded names, and the core of each."""
+
+    queues: list[Queue]
+    cores: list[QueueCore]
+
+    @classmethod
+    def of(cls, queues: Iterable[Queue]) -> Ordered:
+        """Return the queues in their order."""
+        ordered = sorted(queues, key=_FOLDED)
+        return cls(ordered, [queue.core for queue in ordered])
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +90,7 @@ class QueueRegistry:
         self._by_guid: dict[UUID, Queue] = {}
         self._outgoing: dict[str, OutgoingQueue] = {}
         self._by_ordinal: dict[int, Queue] = {}
-        self._ordered: dict[tuple[QueueKind, ...], list[Queue]] = {}  # by kinds, see `in_order`
+        self._ordered: dict[tuple[QueueKind, ...], Ordered] = {}  # by kinds, see `in_order`
         self.waited: set[Readers] = set()
         self.purging: set[Queue] = set()
         self.reaping: set[int] = set()
@@ -171,15 +186,15 @@ class QueueRegistry:
         yield from self.local()
         yield from self._outgoing.values()
 
-    def in_order(self, kinds: tuple[QueueKind, ...]) -> Sequence[Queue]:
+    def in_order(self, kinds: tuple[QueueKind, ...]) -> Ordered:
         """Return the queues of some kinds, ordered by their case-folded names. The order of local queues is
         kept until one of them comes or goes, so a caller pays for it once.
         """
         if QueueKind.OUTGOING in kinds:
-            return sorted((queue for queue in self.queues() if queue.kind in kinds), key=_FOLDED)
+            return Ordered.of(queue for queue in self.queues() if queue.kind in kinds)
         ordered = self._ordered.get(kinds)
         if ordered is None:
-            ordered = sorted((queue for queue in self.local() if queue.kind in kinds), key=_FOLDED)
+            ordered = Ordered.of(queue for queue in self.local() if queue.kind in kinds)
             self._ordered[kinds] = ordered
         return ordered
 
