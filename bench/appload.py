@@ -10,7 +10,7 @@ from bench.generators import app_null_sink, run_generator
 from bench.measure import Figures, ServerWatch
 from bench.server import Server
 
-__all__ = ["AppLoad", "fill", "on_null_sink", "on_server", "receive"]
+__all__ = ["AppLoad", "fill", "on_null_sink", "on_server", "receive", "unwatched"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,6 +94,11 @@ def on_server(load: AppLoad, queue: str = "bench") -> Callable[[Server], Figures
         return figures | watch.figures(max(figures.get("in_per_s", 0.0), figures.get("out_per_s", 0.0)))
 
     return run
+
+
+def unwatched(server: Server, load: AppLoad, queue: str = "bench") -> Figures:
+    """Runs a load on a server without a look at its process and metrics, which cost time with many queues."""
+    return _run(load, server.socket, queue, lambda event: None)
 
 
 def on_null_sink(load: AppLoad, runs: int) -> list[Figures]:

@@ -202,11 +202,11 @@ def tab_costs(directory: Path, *, queues: int, rate: float, seconds: float, wind
 def traffic(directory: Path, *, queues: int, load: AppLoad, windows: int) -> Iterator[Window]:
     """Pairs of windows, without and with an open tab, in an order that turns around from pair to pair."""
     with _serving(directory, queues) as server:
-        appload.on_server(load, _LIVE)(server)  # warms up
+        appload.unwatched(server, load, _LIVE)  # warms up
         for number in range(windows):
             for wanted in (False, True) if number % 2 == 0 else (True, False):
                 with _tab(server, PAGES[0], wanted=wanted):
-                    figures = appload.on_server(load, _LIVE)(server)
+                    figures = appload.unwatched(server, load, _LIVE)
                 p50, p99 = figures["end_to_end_p50_us"] / 1e3, figures["end_to_end_p99_us"] / 1e3
                 yield Window(wanted, figures["in_per_s"], p50, p99)
 
