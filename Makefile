@@ -6,7 +6,7 @@
 #   make lint         ruff, mypy, import rules and circles, wiring, language, references, hadolint      make conformance   what the tests prove of each protocol document
 #   make docs         the documentation site in build/site, links checked
 #   make bench        micro-benchmarks, then the load generator        make build   sdist, wheel, SBOM, SHA256SUMS in dist/
-#   make man       man pages of the command line in build/man
+#   make man       man pages of the command line in build/man         make deb     the Debian package in dist/
 #   make lock         resolves the dependencies anew and writes requirements/*.lock
 
 PYTHON ?= python3
@@ -23,7 +23,7 @@ LOCKED := $(PIP) --require-hashes --no-build-isolation --requirement
 
 SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd h c)) src/msmq_fast/store/decode.py
 
-.PHONY: run man smoke test test-long lint docs bench conformance build lock clean
+.PHONY: run man deb smoke test test-long lint docs bench conformance build lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.built
@@ -60,6 +60,9 @@ docs: $(VENV)/.docs-tools
 
 man: $(VENV)/.built
 	$(BIN)/msmq-fast help --man build/man
+
+deb: $(VENV)/.built $(VENV)/.wheel-tools
+	$(BIN)/python -m tools.deb $(ARGS)
 
 bench: $(VENV)/.built $(VENV)/.test-tools
 	$(BIN)/python -m pytest bench --benchmark-only

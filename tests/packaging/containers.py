@@ -190,7 +190,7 @@ class Container:
 
     def python(self, script: str, *arguments: str) -> list[str]:
         """The lines of a program that runs in the container to its end."""
-        shown = self.engine.run(*_PYTHON, self.name, "python3", "-", *arguments, stdin=script)
+        shown = self.engine.run(*_PYTHON, self.name, "python3", "-", *arguments, stdin=script, timeout=300)
         return shown.splitlines()
 
     @contextlib.contextmanager

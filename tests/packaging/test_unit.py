@@ -13,6 +13,7 @@ import pytest
 from msmq_fast.server.runtime.stalls import LONGEST
 from tests.support.processes import forking
 from tests.support.processes.servers import Server, data_directory
+from tools.deb import unit
 
 ROOT = Path(__file__).parents[2]
 UNIT = ROOT / "contrib" / "msmq-fast.service"
@@ -83,27 +84,44 @@ def test_the_server_is_started_as_it_behaves() -> None:
     assert int(found["WatchdogSec"][0]) >= 10 * LONGEST
 
 
-def analyzed(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def test_the_debian_package_changes_program_and_user_only() -> None:
+    ours, packaged = UNIT.read_text(encoding="utf-8").splitlines()[1:], unit().splitlines()
+    assert [line for line in packaged if line not in ours] == [
+        "ExecStart=/usr/bin/msmq-fast serve --config /etc/msmq-fast/msmq.toml",
+        "EnvironmentFile=-/etc/default/msmq-fast",
+        "User=msmq-fast",
+        "Group=msmq-fast",
+    ]
+    missing = [line for line in ours if line not in packaged]
+    assert [line.partition("=")[0] for line in missing] == ["ExecStart", "DynamicUser"]
+
+
+UNITS = pytest.mark.parametrize("text", [UNIT.read_text(encoding="utf-8"), unit()], ids=["unit", "package"])
+
+
+def analyzed(folder: Path, text: str, *arguments: str) -> subprocess.CompletedProcess[str]:
     """What `systemd-analyze` says of the unit."""
     there = folder / UNIT.name
     program = r"(?m)^ExecStart=\S+"  # systemd looks whether it can be executed
-    there.write_text(re.sub(program, f"ExecStart={sys.executable}", UNIT.read_text(encoding="utf-8")))
+    there.write_text(re.sub(program, f"ExecStart={sys.executable}", text))
     command = ["systemd-analyze", *arguments, str(there)]
     return subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
 
 
 @pytest.mark.long(seconds=2)
 @pytest.mark.needs("systemd-analyze")
-def test_systemd_understands_the_unit(tmp_path: Path) -> None:
-    done = analyzed(tmp_path, "verify")
+@UNITS
+def test_systemd_understands_the_unit(tmp_path: Path, text: str) -> None:
+    done = analyzed(tmp_path, text, "verify")
     assert (done.returncode, done.stderr) == (0, "")
 
 
 @pytest.mark.long(seconds=2)
 @pytest.mark.needs("systemd-analyze")
-def test_systemd_finds_the_unit_little_exposed(tmp_path: Path) -> None:
+@UNITS
+def test_systemd_finds_the_unit_little_exposed(tmp_path: Path, text: str) -> None:
     """2.0 of 10 at most."""
-    done = analyzed(tmp_path, "security", "--offline=true", "--threshold=20", "--no-pager")
+    done = analyzed(tmp_path, text, "security", "--offline=true", "--threshold=20", "--no-pager")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "Overall exposure level for msmq-fast.service: 1." in done.stdout
 
