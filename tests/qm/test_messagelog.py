@@ -11,7 +11,7 @@ from msmq_fast.packet import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.protocol.properties import Journal
 from msmq_fast.qm.access import Access
-from msmq_fast.qm.messagelog import LineLimit
+from msmq_fast.qm.outgoing.messagelog import LineLimit
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue
 from tests.support.worlds.queue_manager import World
 

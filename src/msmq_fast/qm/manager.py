@@ -36,7 +36,6 @@ from msmq_fast.qm.faults import Faults
 from msmq_fast.qm.feed.eventfeed import EventFeed
 from msmq_fast.qm.handles.handle import HandleServices, OpenQueue
 from msmq_fast.qm.handles.opener import Opener
-from msmq_fast.qm.messagelog import MessageLog
 from msmq_fast.qm.operator.directorychanges import DirectoryChanges
 from msmq_fast.qm.operator.jobs import Jobs
 from msmq_fast.qm.operator.queueadmin import QueueAdmin
@@ -48,6 +47,7 @@ from msmq_fast.qm.outgoing.answers import AnswerQueues
 from msmq_fast.qm.outgoing.destinations import Destinations
 from msmq_fast.qm.outgoing.idlecleanup import IdleQueueCleanup
 from msmq_fast.qm.outgoing.loopback import LoopbackDelivery
+from msmq_fast.qm.outgoing.messagelog import MessageLog
 from msmq_fast.qm.outgoing.queues import OutgoingQueues
 from msmq_fast.qm.outgoing.sequences import OutgoingStreams
 from msmq_fast.qm.queues.changes import QueueChanges

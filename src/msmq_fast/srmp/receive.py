@@ -16,7 +16,7 @@ from msmq_fast._native.queue import TAKEN
 from msmq_fast.packet.message import Message
 from msmq_fast.protocol.classes import MessageClass
 from msmq_fast.protocol.errors import InsufficientResources, MSMQError
-from msmq_fast.qm.messagelog import identifier_text
+from msmq_fast.qm.outgoing.messagelog import identifier_text
 from msmq_fast.qm.queues.queue import Privacy, Queue
 from msmq_fast.qm.services import State
 from msmq_fast.security.allowance import Allowance

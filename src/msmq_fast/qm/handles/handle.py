@@ -33,7 +33,7 @@ from msmq_fast.protocol.errors import (
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.feed.callers import FeedCallers
 from msmq_fast.qm.handles.moving import move
-from msmq_fast.qm.messagelog import MessageLog
+from msmq_fast.qm.outgoing.messagelog import MessageLog
 from msmq_fast.qm.queues.expiry import Expiry
 from msmq_fast.qm.queues.housekeeping import Housekeeping
 from msmq_fast.qm.queues.outgoing import OutgoingQueue

@@ -21,10 +21,10 @@ from msmq_fast.packet.soap import has_envelope
 from msmq_fast.protocol.classes import MessageClass, is_negative
 from msmq_fast.protocol.errors import InsufficientResources, MSMQError, PacketFault
 from msmq_fast.protocol.properties import Journal
-from msmq_fast.qm.messagelog import MessageLog
 from msmq_fast.qm.outgoing.acknowledgment import INSECURE, acknowledgment, answer_queue, asked_for, lifetime
 from msmq_fast.qm.outgoing.answers import AnswerQueues, group_of, may_answer
 from msmq_fast.qm.outgoing.destinations import Destinations
+from msmq_fast.qm.outgoing.messagelog import MessageLog
 from msmq_fast.qm.outgoing.unsent import UnsentAcks
 from msmq_fast.qm.queues.flow import FlowControl
 from msmq_fast.qm.queues.incoming import IncomingProtocols, Receipts

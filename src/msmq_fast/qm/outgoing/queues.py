@@ -19,8 +19,8 @@ from msmq_fast.protocol.errors import (
 from msmq_fast.protocol.text import quoted
 from msmq_fast.qm.audit.trail import AuditTrail
 from msmq_fast.qm.feed.eventfeed import EventFeed
-from msmq_fast.qm.messagelog import MessageLog
 from msmq_fast.qm.outgoing.loopback import LoopbackDelivery
+from msmq_fast.qm.outgoing.messagelog import MessageLog
 from msmq_fast.qm.outgoing.stalls import stall_of
 from msmq_fast.qm.queues.directoryclient import DirectoryClient
 from msmq_fast.qm.queues.kinds import kind_of

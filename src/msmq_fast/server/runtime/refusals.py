@@ -6,7 +6,7 @@ import logging
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 
-from msmq_fast.qm.messagelog import LineLimit
+from msmq_fast.qm.outgoing.messagelog import LineLimit
 
 __all__ = ["MAX_REASONS", "About", "RefusalCounters"]
 
