@@ -64,6 +64,7 @@ def compared(directory: Path, *arguments: str) -> dict[str, Any]:
     return found
 
 
+@pytest.mark.long(seconds=14)
 def test_brokers_take_turns_and_those_that_are_not_there_are_left_out(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,6 +144,7 @@ def test_a_killed_restore_leaves_no_store(s3: S3, url: str, backup: Path, tmp_pa
     assert (data / "data.mdb").exists()
 
 
+@pytest.mark.long(seconds=12)
 def test_the_threads_of_obstore_do_not_abort_the_end_of_a_command() -> None:
     """A thread that takes the GIL while the interpreter is finalized would end the process with SIGABRT."""
     with answering(403, b"") as endpoint:  # the metadata service of a machine that has no role
@@ -158,6 +159,7 @@ def test_the_threads_of_obstore_do_not_abort_the_end_of_a_command() -> None:
             assert b"no credentials; set those of the service" in done.stderr
 
 
+@pytest.mark.long(seconds=20)
 def test_memory_does_not_grow_with_the_store(tmp_path: Path) -> None:
     size = 512 << 20
     source, place = tmp_path / "backup", tmp_path / "objects"

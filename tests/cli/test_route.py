@@ -9,8 +9,8 @@ from urllib.parse import quote
 import pytest
 
 from msmq_fast.protocol.exits import Exit
-from tests.console.test_console import Browser
 from tests.support.http.api import call, ok
+from tests.support.http.console import Browser
 from tests.support.processes.servers import Server, data_directory, until
 
 ROUTED = "43cd8907-394c-8f11-4445-9078909ea0fc"

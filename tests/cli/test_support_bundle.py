@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.cli.commands.support_bundle import _LARGEST, _Bundle
+from msmq_fast.client.supportbundle import LARGEST, Bundle
 from msmq_fast.config.sections import LISTS, NEEDED, SECTIONS, keys_of
 from msmq_fast.protocol.exits import Exit
 from tests.support.processes.servers import Server, command, data_directory
@@ -171,8 +171,8 @@ def test_no_secret_key_and_no_file_with_a_secret_leaks(tmp_path: Path) -> None:
 
 
 def test_each_file_has_a_limit_and_says_so() -> None:
-    bundle = _Bundle()
+    bundle = Bundle()
     bundle.add("queues.jsonl", ("x" * 1023 for _ in range(100_000)))
-    assert len(bundle.files["queues.jsonl"]) == _LARGEST
-    assert bundle.missing == [f"queues.jsonl: ends after {_LARGEST} bytes"]
-    assert len(bundle.archive()) < _LARGEST
+    assert len(bundle.files["queues.jsonl"]) == LARGEST
+    assert bundle.missing == [f"queues.jsonl: ends after {LARGEST} bytes"]
+    assert len(bundle.archive()) < LARGEST

@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from msmq_fast.protocol.exits import Exit
-from tests.console.test_console import Browser
 from tests.support.http.api import ok
+from tests.support.http.console import Browser
 from tests.support.processes.line import Line
 from tests.support.processes.pair import drained, free_port
 from tests.support.processes.servers import Server, data_directory, until

@@ -9,31 +9,16 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.console.test_console import HOSTILE, PASSWORD
-from tests.support.http.console import Browser, add_user
-from tests.support.processes.servers import Server, data_directory
+from tests.support.http.console import HOSTILE, Browser, console_server, log_on
+from tests.support.processes.servers import Server
 
 PATHS = ("/users", "/configuration", "/configuration/check")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with data_directory() as data:
-        data.mkdir(mode=0o700, exist_ok=True)
-        add_user(data, "admin", PASSWORD, "--group", "administrators")
-        add_user(data, "bob", PASSWORD)
-        add_user(data, "rita", PASSWORD, "--group", "readers")
-        running = Server(data, "--name", "ALPHA")
-        try:
-            yield running.start()
-        finally:
-            running.kill()
-
-
-def log_on(server: Server, name: str = "admin") -> Browser:
-    made = Browser(server)
-    assert made.log_on(name, PASSWORD).status == 303
-    return made
+    with console_server() as running:
+        yield running
 
 
 @pytest.mark.parametrize("path", PATHS)

@@ -12,31 +12,16 @@ from urllib.parse import urlencode
 import pytest
 
 import msmq_fast
-from tests.console.test_console import HOSTILE, PASSWORD
-from tests.support.http.console import Browser, Page, add_user
-from tests.support.processes.servers import Server, data_directory, until
+from tests.support.http.console import HOSTILE, Browser, Page, console_server, log_on
+from tests.support.processes.servers import Server, until
 
 PATHS = ("/sessions", "/transactions", "/maintenance", "/keys")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with data_directory() as data:
-        data.mkdir(mode=0o700, exist_ok=True)
-        add_user(data, "admin", PASSWORD, "--group", "administrators")
-        add_user(data, "bob", PASSWORD)
-        add_user(data, "rita", PASSWORD, "--group", "readers")
-        running = Server(data, "--name", "ALPHA")
-        try:
-            yield running.start()
-        finally:
-            running.kill()
-
-
-def log_on(server: Server, name: str = "admin") -> Browser:
-    made = Browser(server)
-    assert made.log_on(name, PASSWORD).status == 303
-    return made
+    with console_server() as running:
+        yield running
 
 
 @pytest.fixture

@@ -4,31 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.support.processes.servers import Server, command, data_directory
+from tests.support.http.chromium import FLAGS, SHOTS, WATCH, shown_server
+from tests.support.processes.servers import Server
 
 pytestmark = [
-    pytest.mark.long(60),
+    pytest.mark.long(seconds=60),
     pytest.mark.needs("chromium", modules=("playwright", "axe_playwright_python")),
 ]
-FLAGS = [
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-]
-WATCH = (
-    "window.violations = []; "
-    "document.addEventListener('securitypolicyviolation', "
-    "e => window.violations.push(e.sample))"
-)
 PATHS = (
     "/login",
     "/overview",
@@ -51,29 +37,15 @@ PATHS = (
     "/access?queue=orders&account=everyone&right=receive",
     "/access/revoke?queue=orders&account=everyone",
 )
-SHOTS = Path("build/screenshots")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with data_directory() as data:
-        data.mkdir(mode=0o700, exist_ok=True)
-        done = command(
-            "user", "add", "admin", "--data", str(data), "--group", "administrators", stdin=b"secret\n"
-        )
-        assert done.returncode == 0, done
-        running = Server(data, "--name", "ALPHA")
-        try:
-            running.start()
-            running.ok("queue", "create", "orders", "--label", "Incoming orders", "--journal")
-            running.ok("send", ".\\private$\\orders", "--label", "one", "--body", "<a><b>1</b></a>")
-            running.ok("queue", "create", "short")
-            running.ok("send", ".\\private$\\short", "--label", "late", "--body", "x", "--deadletter")
-            running.ok("queue", "purge", "short")
-            running.ok("send", "DIRECT=TCP:127.0.0.9\\private$\\far", "--body", "x")
-            yield running
-        finally:
-            running.kill()
+    with shown_server() as running:
+        running.ok("queue", "create", "short")
+        running.ok("send", ".\\private$\\short", "--label", "late", "--body", "x", "--deadletter")
+        running.ok("queue", "purge", "short")
+        yield running
 
 
 @pytest.fixture(params=["light", "dark"])
@@ -81,7 +53,7 @@ def page(request: pytest.FixtureRequest, server: Server) -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=FLAGS)
+        chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=list(FLAGS))
         context = chromium.new_context(
             color_scheme=request.param, base_url=f"http://localhost:{server.port('admin')}"
         )

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 
-from tests.support.http.chromium import Watched, chromium, log_on, watched
-from tests.support.processes.servers import Server, command, data_directory, until
+from tests.support.http.chromium import SHOTS, Watched, chromium, log_on, shown_server, watched
+from tests.support.processes.servers import Server, until
 
 pytestmark = [
     pytest.mark.long(60),
@@ -33,27 +32,13 @@ PATHS: tuple[str, ...] = (
     "/messages?queue=orders&message_id=%7B00000000-0000-0000-0000-000000000001%7D%5C1",
     "/messages/batch?action=remove&queue=orders&scope=all",
 )
-SHOTS = Path("build/screenshots")
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with data_directory() as data:
-        data.mkdir(mode=0o700, exist_ok=True)
-        done = command(
-            "user", "add", "admin", "--data", str(data), "--group", "administrators", stdin=b"secret\n"
-        )
-        assert done.returncode == 0, done
-        running = Server(data, "--name", "ALPHA")
-        try:
-            running.start()
-            running.ok("queue", "create", "orders", "--label", "Incoming orders", "--journal")
-            running.ok("send", ".\\private$\\orders", "--label", "one", "--body", "<a><b>1</b></a>")
-            running.ok("queue", "create", "empty")
-            running.ok("send", "DIRECT=TCP:127.0.0.9\\private$\\far", "--body", "x")
-            yield running
-        finally:
-            running.kill()
+    with shown_server() as running:
+        running.ok("queue", "create", "empty")
+        yield running
 
 
 class Console:

@@ -11,31 +11,14 @@ import pytest
 
 from msmq_fast.console.formats import moment
 from msmq_fast.console.guard import HEADERS
-from tests.support.http.console import Browser, Page, add_user
-from tests.support.processes.servers import Server, command, data_directory, until
-
-PASSWORD = "correct horse"  # noqa: S105
-HOSTILE = (
-    "<script>alert(1)</script>",
-    "\"'><img src=x onerror=alert(1)>",
-    "{{ 7777*3 }}",
-    "</pre><svg onload=alert(1)>",
-    "javascript:alert(1)",
-)
+from tests.support.http.console import HOSTILE, PASSWORD, Browser, act_on, add_user, boxes, console_server
+from tests.support.processes.servers import Server, command, until
 
 
 @pytest.fixture(scope="module")
 def server() -> Iterator[Server]:
-    with data_directory() as data:
-        running = Server(data, "--name", "ALPHA")
-        data.mkdir(mode=0o700, exist_ok=True)
-        add_user(data, "admin", PASSWORD, "--group", "administrators")
-        add_user(data, "bob", PASSWORD)
-        add_user(data, "rita", PASSWORD, "--group", "readers")
-        try:
-            yield running.start()
-        finally:
-            running.kill()
+    with console_server() as running:
+        yield running
 
 
 @pytest.fixture
@@ -247,20 +230,6 @@ def test_hostile_labels_bodies_and_names_stay_text(server: Server, browser: Brow
         assert text in page.text or any(text in attributes.values() for _, attributes in page.tags)
 
 
-def boxes(page: Page) -> list[str]:
-    """Return the numbers of the messages that a list offers to select."""
-    return [str(one["value"]) for tag, one in page.tags if tag == "input" and one.get("name") == "id"]
-
-
-def act_on(browser: Browser, url: str) -> Page:
-    """Show a preview, press its button, and return the next page."""
-    preview = browser.ask("GET", url)
-    assert preview.status == 200
-    action = next(str(one["action"]) for tag, one in preview.tags if one.get("class") == "fields card")
-    done = browser.ask("POST", action.removeprefix("/ui"), {})
-    return browser.ask("GET", done.headers["Location"].removeprefix("/ui"))
-
-
 def test_selected_messages_are_moved_and_the_others_copied(server: Server, browser: Browser) -> None:
     for name in ("from1", "to1"):
         server.ok("queue", "create", name)
@@ -303,7 +272,7 @@ def test_dead_letters_are_sent_again_and_refusals_reported(server: Server, brows
         {"action": "resubmit", "queue": ".\\system$;deadletter", "scope": "all", "label": "retry"}
     )
     preview = browser.ask("GET", f"/messages/batch?{dead}")
-    assert "Send again: 1 messages" in preview.text
+    assert "Send again: 1 message" in preview.text
     assert "private$\\again" in preview.text
     done = act_on(browser, f"/messages/batch?{dead}")
     assert "Done in part" in done.text

@@ -10,7 +10,7 @@ from contextlib import closing
 import pytest
 
 from msmq_fast.console.forms import SMALL
-from tests.console.test_console import Browser
+from tests.support.http.console import Browser
 from tests.support.processes.servers import Server, data_directory
 
 FORM = "application/x-www-form-urlencoded"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
-from tests.console.test_console import PASSWORD, Browser, add_user
+from tests.support.http.console import PASSWORD, Browser, add_user
 from tests.support.processes.servers import Server, data_directory
 
 

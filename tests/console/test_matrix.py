@@ -158,6 +158,7 @@ LINES = (
     Line("GET", "/send"),
     Line("POST", "/send", Rights("send"), form={"queue": "{queue}", "body": "x"}, button=Rights()),
     Line("GET", "/trace", _STEER, "id=" + "0" * 40),
+    Line("GET", "/route", _STEER, "name=orders", readers=True),
     Line("GET", "/access", query="queue={queue}"),
     Line("POST", "/access", Rights("change-permissions"), "queue={queue}",
          {"account": "everyone", "action": "grant", "peek": "on"}),

@@ -12,8 +12,7 @@ from urllib.parse import urlencode
 
 import pytest
 
-from tests.console.test_console import HOSTILE, PASSWORD, act_on, boxes
-from tests.support.http.console import Browser, Page, add_user
+from tests.support.http.console import HOSTILE, PASSWORD, Browser, Page, act_on, add_user, boxes, log_on
 from tests.support.processes.servers import Server, data_directory
 
 DEAD = ".\\system$;deadletter"
@@ -30,12 +29,6 @@ def server() -> Iterator[Server]:
             yield running.start()
         finally:
             running.kill()
-
-
-def log_on(server: Server, name: str = "admin") -> Browser:
-    made = Browser(server)
-    assert made.log_on(name, PASSWORD).status == 303
-    return made
 
 
 @pytest.fixture

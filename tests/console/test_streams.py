@@ -17,8 +17,7 @@ from aiohttp.test_utils import TestServer
 
 from msmq_fast.console.live import Live
 from msmq_fast.console.streams import MOST_OF_SESSION, Streams
-from tests.console.test_console import PASSWORD
-from tests.support.http.console import Browser, add_user
+from tests.support.http.console import PASSWORD, Browser, add_user
 from tests.support.processes.servers import Server, data_directory, until
 
 

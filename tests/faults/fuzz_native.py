@@ -13,7 +13,6 @@ from types import ModuleType
 
 ROOT = Path(__file__).parents[2]
 SOURCES = ROOT / "src" / "_native"
-SECONDS = "MSMQ_FAST_FUZZ_SECONDS"
 PACKAGE = "msmq_fast._native"
 INSTRUMENTED = ("-fsanitize=address,fuzzer-no-link", "-g", "-O1")
 BUILD = """
@@ -86,11 +85,6 @@ def sanitized() -> dict[str, str]:
         "ASAN_OPTIONS": "detect_leaks=0",
         "PYTHONMALLOC": "malloc",
     }
-
-
-def seconds(default: int = 600) -> int:
-    """How long a fuzzer runs in `make test-long`."""
-    return int(os.environ.get(SECONDS, default))
 
 
 def instrumented(name: str, directory: Path) -> Path | None:

@@ -14,7 +14,8 @@ import pytest
 
 from msmq_fast.bodies import activex, binary, json
 from tests.faults import bodies_inputs
-from tests.faults.fuzz_native import ROOT, seconds
+from tests.faults.fuzz_native import ROOT
+from tests.support.fuzzing import seconds
 
 FUZZER = ROOT / "tests" / "faults" / "fuzz_bodies.py"
 

@@ -9,7 +9,8 @@ import pytest
 
 from tests.faults import columns_inputs
 from tests.faults.columns_build import instrumented
-from tests.faults.fuzz_native import ROOT, run, seconds
+from tests.faults.fuzz_native import ROOT, run
+from tests.support.fuzzing import seconds
 
 FUZZER = ROOT / "tests" / "faults" / "fuzz_columns.py"
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults.fuzz_framing_build import BUGS, build_copy
-from tests.faults.fuzz_native import INSTRUMENTED, ROOT, run, seconds
+from tests.faults.fuzz_native import INSTRUMENTED, ROOT, run
+from tests.support.fuzzing import seconds
 
 pytestmark = pytest.mark.needs(modules=["atheris", "coverage"])
 

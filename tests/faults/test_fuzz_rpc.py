@@ -12,8 +12,9 @@ from msmq_fast.rpc.connection import ServerConnection
 from msmq_fast.rpc.requests import RequestIntake
 from msmq_fast.rpc.services.openqueues import OpenQueues
 from msmq_fast.rpc.services.reads import RemoteRead
-from tests.faults.fuzz_native import ROOT, run, seconds
+from tests.faults.fuzz_native import ROOT, run
 from tests.faults.fuzz_rpc import Finding, fuzz
+from tests.support.fuzzing import seconds
 
 FUZZER = ROOT / "tests" / "faults" / "fuzz_rpc.py"
 SECONDS = seconds(3600)

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.fuzz_native import ROOT, build, instrumented, run, seconds
+from tests.faults.fuzz_native import ROOT, build, instrumented, run
+from tests.support.fuzzing import seconds
 
 pytestmark = pytest.mark.needs(modules=["atheris"])
 

@@ -16,7 +16,8 @@ from msmq_fast.srmp import incoming, multipart, reading
 from msmq_fast.srmp.http import server
 from msmq_fast.srmp.values import Nonconforming
 from tests.faults import srmp_inputs
-from tests.faults.fuzz_native import ROOT, run, seconds
+from tests.faults.fuzz_native import ROOT, run
+from tests.support.fuzzing import seconds
 
 FUZZER = ROOT / "tests" / "faults" / "fuzz_srmp.py"
 

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults import stage_inputs
-from tests.faults.fuzz_native import INSTRUMENTED, ROOT, build, run, seconds
+from tests.faults.fuzz_native import INSTRUMENTED, ROOT, build, run
+from tests.support.fuzzing import seconds
 
 FUZZER = ROOT / "tests" / "faults" / "fuzz_stage.py"
 SANITIZERS = (*INSTRUMENTED, "-fsanitize=undefined", "-fsanitize-trap=undefined")

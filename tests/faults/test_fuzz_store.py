@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.faults import fuzz_store
-from tests.faults.fuzz_native import INSTRUMENTED, ROOT, build, instrumented, run, seconds
+from tests.faults.fuzz_native import INSTRUMENTED, ROOT, build, instrumented, run
+from tests.support.fuzzing import seconds
 
 FUZZER = ROOT / "tests" / "faults" / "fuzz_store.py"
 

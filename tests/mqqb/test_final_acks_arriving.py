@@ -130,7 +130,7 @@ def test_a_final_ack_that_is_not_ours_changes_nothing(asked: Sender) -> None:
         other = copy(sent)
         setattr(other, field, getattr(sent, field) + 1)
         asked.final(other)
-    assert sum(asked.sequences.heard.values()) == 6
+    assert sum(asked.sequences.counts.values()) == 6
     assert asked.queue.messages == 1
     asked.final(sent)
     assert asked.queue.messages == 0

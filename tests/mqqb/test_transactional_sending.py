@@ -92,7 +92,7 @@ def test_acknowledgments_of_another_sequence_or_of_the_unsent_change_nothing(sen
     sender.order(second, 3)
     sender.order(second, 0xFFFFFFFF)
     assert sender.queue.messages == 2
-    assert sum(sender.sequences.heard.values()) == 3
+    assert sum(sender.sequences.counts.values()) == 3
     sender.order(first)
     assert sender.queue.messages == 1
 

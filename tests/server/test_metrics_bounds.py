@@ -34,10 +34,11 @@ def view_of(world: World, refused: RefusalCounters) -> ServerView:
         order_acks=lambda: (0, 0),
         final_acks=lambda: (0, 0),
         labelled=lambda: (),
+        started=0,
+        last_snapshot=lambda: None,
         loop_lag=lambda: ((0,) * 16, 0.0),
         resends=lambda: (0, 0),
         rpc_connections=none,
-        readers=lambda: (),
     )
     return ServerView(world.manager, world.manager.store, Counters(), refused, figures)
 

@@ -9,6 +9,7 @@ from typing import Final
 
 from msmq_fast.admin.api.errors import refusal_of
 from msmq_fast.console.sessions import Notice, Session
+from msmq_fast.logfields import logged
 
 __all__ = ["Jobs"]
 
@@ -47,5 +48,5 @@ async def _run(session: Session, name: str, work: Coroutine[None, None, Notice])
     except Exception as error:
         refusal = refusal_of(error)
         if refusal is None:
-            _log.exception("%s failed", name)
+            _log.exception("%s failed", name, extra=logged(peer=session.address))
         session.tell(Notice("failed", f"{name}: {refusal or 'internal error; see the log of the server'}"))

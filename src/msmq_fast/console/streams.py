@@ -5,7 +5,8 @@
    for `PATIENCE` seconds: at most one event and the write buffer of the connection are kept for a slow
    reader.
 2. A page that takes long to render is rendered less often: one stream takes at most 1/`SHARE` of the time of
-   the event loop, and all streams together 1/`SHARE_OF_ALL`.
+   the event loop, so that fewer than one message in 100 waits for a rendering, and all streams together take
+   1/`SHARE_OF_ALL`.
 3. The number of streams is limited in all, for each session and for each address. A browser without a stream
    asks for the changes every few seconds instead.
 4. Neither a stream nor such a question is a use of the session: a tab that is left open does not keep it.
@@ -32,7 +33,7 @@ MOST: Final = 64
 MOST_OF_SESSION: Final = 8
 MOST_OF_ADDRESS: Final = 32
 INTERVAL: Final = 1.0  # seconds between two renderings
-SHARE: Final = 50
+SHARE: Final = 400
 SHARE_OF_ALL: Final = 10
 PATIENCE: Final = 10.0  # seconds
 _PING: Final = 15.0  # seconds without a change after which a comment is sent, so that proxies keep the stream

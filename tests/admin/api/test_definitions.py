@@ -104,20 +104,20 @@ def test_only_what_differs_is_changed_and_nothing_in_a_dry_run(server: Server) -
     ok(server, "POST", "/queues", body={"name": "defined", "label": "old", "journal": True})
     body = {
         **HEAD,
-        "queues": [{"name": "defined", "label": "new", "journal": True, "quota_kb": 9}, {"name": "other"}],
+        "queues": [{"name": "defined", "label": "new", "journal": True, "quota_kb": 9}, {"name": "beside"}],
     }
     for dry_run in (True, False):
         done = ok(server, "POST", "/definitions", body=body, dry_run=str(dry_run).lower())
-        assert outcomes(done) == {"defined": ("changed", "label, quota_kb"), "other": ("created", "")}
+        assert outcomes(done) == {"defined": ("changed", "label, quota_kb"), "beside": ("created", "")}
         assert (done["changed"], done["created"], done["dry_run"]) == (1, 1, dry_run)
         shown = ok(server, "GET", "/queues/{}", "defined")
         assert (shown["label"], shown["journal"]) == ("old" if dry_run else "new", True)
-        assert call(server, "GET", "/queues/{}", "other").status == (404 if dry_run else 200)
+        assert call(server, "GET", "/queues/{}", "beside").status == (404 if dry_run else 200)
     acts = ok(server, "GET", "/audit", object="defined", kind="act")["items"]
     assert [one["operation"] for one in acts] == ["create queue", "set properties"]
     assert outcomes(ok(server, "POST", "/definitions", body=body)) == {
         "defined": ("unchanged", ""),
-        "other": ("unchanged", ""),
+        "beside": ("unchanged", ""),
     }
 
 

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from tests.faults.fuzz_native import seconds
+from tests.support.fuzzing import seconds
 from tests.support.processes.servers import Server
 
 pytestmark = [pytest.mark.long(seconds=60, fuzz=seconds(60)), pytest.mark.needs(modules=("schemathesis",))]

@@ -7,7 +7,7 @@ from tests.support.processes.servers import Server
 
 
 def test_the_audit_is_listed_and_filtered(server: Server) -> None:
-    for name in ("audited", "other"):
+    for name in ("audited", "second"):
         ok(server, "POST", "/queues", body={"name": name})
     ok(server, "DELETE", "/queues/{}", "audited")
     found = ok(server, "GET", "/audit", object="audited", kind="act", newest_first="true")

@@ -73,9 +73,9 @@ def test_kept_answers_are_bounded_in_number_and_in_bytes() -> None:
 
 
 def test_the_largest_message_can_be_sent_and_a_larger_request_is_refused(server: Server) -> None:
-    ok(server, "POST", "/queues", body={"name": "large"})
+    ok(server, "POST", "/queues", body={"name": "largest"})
     body = base64.b64encode(bytes(4_000_000)).decode()
-    ok(server, "POST", "/queues/{}/messages", "large", body={"body_b64": body})
-    assert ok(server, "GET", "/queues/{}", "large")["messages"] == 1
-    refused = call(server, "POST", "/queues/{}/messages", "large", body={"body_b64": body * 2})
+    ok(server, "POST", "/queues/{}/messages", "largest", body={"body_b64": body})
+    assert ok(server, "GET", "/queues/{}", "largest")["messages"] == 1
+    refused = call(server, "POST", "/queues/{}/messages", "largest", body={"body_b64": body * 2})
     assert (refused.status, refused.code) == (413, "TOO_LARGE")

@@ -44,6 +44,7 @@ REQUESTS: dict[str, tuple[tuple[str, ...], Any]] = {
     "directory.import": ((), SITE),
     "directory.create": (("Site",), {"Name": "made"}),
     "definitions.import": ((), DEFINED),
+    "config.check": ((), {"text": ""}),
 }
 """A request for each operation that is repeatable: names of its path, and its body."""
 FAIL = {"transactions.commit", "transactions.abort", "certificates.add", "keys.add"}

@@ -63,6 +63,7 @@ def in_silver(spark: SparkSession, lake: Lake) -> list[tuple[str, int, str]]:
     return sorted(tuple(row) for row in rows)
 
 
+@pytest.mark.long(seconds=17)
 def test_two_queue_managers_and_a_checkpoint_that_is_lost(
     small: SparkSession, lake: Lake, servers: list[FakeServer]
 ) -> None:

@@ -162,6 +162,7 @@ def test_one_verb_at_a_time(lake: Lake, capsys: pytest.CaptureFixture[str]) -> N
     assert lake.batches("events") == batches
 
 
+@pytest.mark.long(seconds=22)
 @pytest.mark.usefixtures("verbs")
 def test_only_what_is_too_old_goes(small: SparkSession, lake: Lake) -> None:
     assert main(["audit", "--lake", lake.root]) == Exit.OK

@@ -74,6 +74,7 @@ def test_what_was_refused_is_in_the_headline(lake: Lake, audit: Any, tmp_path: P
     assert verdicts == {"nosuch": "undelivered", "letters": "ok", "orders": "ok"}
 
 
+@pytest.mark.long(seconds=13)
 def test_what_was_compared_once_is_not_audited_again_without_its_counts(lake: Lake, audit: Any) -> None:
     if not lake.names("gold/reconciliation"):
         audit()

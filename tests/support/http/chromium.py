@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
-from tests.support.processes.servers import Server
+from tests.support.http.console import add_user
+from tests.support.processes.servers import Server, data_directory
 
+SHOTS = Path("build/screenshots")
 FLAGS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -80,3 +83,22 @@ def log_on(page: Any, name: str, secret: str) -> None:
     page.fill("#secret", secret)
     page.keyboard.press("Enter")
     page.wait_for_url("**/ui/queues")
+
+
+@contextmanager
+def shown_server() -> Iterator[Server]:
+    """Run a server with something to show: a message, and one for a computer that does not answer. Its
+    administrator is `admin` with the password `secret`.
+    """
+    with data_directory() as data:
+        data.mkdir(mode=0o700, exist_ok=True)
+        add_user(data, "admin", "secret", "--group", "administrators")
+        running = Server(data, "--name", "ALPHA")
+        try:
+            running.start()
+            running.ok("queue", "create", "orders", "--label", "Incoming orders", "--journal")
+            running.ok("send", ".\\private$\\orders", "--label", "one", "--body", "<a><b>1</b></a>")
+            running.ok("send", "DIRECT=TCP:127.0.0.9\\private$\\far", "--body", "x")
+            yield running
+        finally:
+            running.kill()

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import http.client
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import urlencode
 
-from tests.support.processes.servers import Server, command
+from tests.support.processes.servers import Server, command, data_directory
+
+PASSWORD = "correct horse"  # noqa: S105
+HOSTILE = (
+    "<script>alert(1)</script>",
+    "\"'><img src=x onerror=alert(1)>",
+    "{{ 7777*3 }}",
+    "</pre><svg onload=alert(1)>",
+    "javascript:alert(1)",
+)
 
 
 class Page(HTMLParser):
@@ -64,3 +74,39 @@ def add_user(data: Path, name: str, password: str, *flags: str) -> None:
     """Write a user into the users file."""
     done = command("user", "add", name, "--data", str(data), *flags, stdin=f"{password}\n".encode())
     assert done.returncode == 0, done
+
+
+def boxes(page: Page) -> list[str]:
+    """Return the numbers of the messages that a list offers to select."""
+    return [str(one["value"]) for tag, one in page.tags if tag == "input" and one.get("name") == "id"]
+
+
+def act_on(browser: Browser, url: str) -> Page:
+    """Show a preview, press its button, and return the next page."""
+    preview = browser.ask("GET", url)
+    assert preview.status == 200
+    action = next(str(one["action"]) for tag, one in preview.tags if one.get("class") == "fields card")
+    done = browser.ask("POST", action.removeprefix("/ui"), {})
+    return browser.ask("GET", done.headers["Location"].removeprefix("/ui"))
+
+
+@contextmanager
+def console_server() -> Iterator[Server]:
+    """Run a server with an administrator (admin), a reader (rita) and a user without rights (bob)."""
+    with data_directory() as data:
+        data.mkdir(mode=0o700, exist_ok=True)
+        add_user(data, "admin", PASSWORD, "--group", "administrators")
+        add_user(data, "bob", PASSWORD)
+        add_user(data, "rita", PASSWORD, "--group", "readers")
+        running = Server(data, "--name", "ALPHA")
+        try:
+            yield running.start()
+        finally:
+            running.kill()
+
+
+def log_on(server: Server, name: str = "admin") -> Browser:
+    """Return a browser in which a user of `console_server` is logged on."""
+    made = Browser(server)
+    assert made.log_on(name, PASSWORD).status == 303
+    return made
