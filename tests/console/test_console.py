@@ -142,6 +142,19 @@ def test_an_empty_quota_is_no_limit(server: Server, browser: Browser) -> None:
     assert server.ok("queue", "show", "limited")[0]["journal_quota_kb"] == 7
 
 
+def test_the_queue_with_the_oldest_message_is_first(server: Server, browser: Browser) -> None:
+    for name in ("waits-b", "waits-a"):
+        server.ok("queue", "create", name)
+        server.ok("send", f".\\private$\\{name}", "--body", "a")
+    down = browser.ask("GET", "/queues?filter=waits-&sort=oldest&order=down")
+    shown = [str(one["data-row"]) for tag, one in down.tags if tag == "tr" and one.get("data-row")]
+    assert [name.rpartition("-")[2] for name in shown] == ["b", "a"]
+    for sort in ("in_per_second", "out_per_second"):
+        page = browser.ask("GET", f"/queues?sort={sort}&order=down")
+        (head,) = [one for tag, one in page.tags if tag == "th" and one.get("aria-sort")]
+        assert head["aria-sort"] == "descending"
+
+
 def test_queues_show_their_oldest_message_and_rates(server: Server, browser: Browser) -> None:
     server.ok("queue", "create", "aged")
     empty = browser.ask("GET", "/queues?filter=aged").text

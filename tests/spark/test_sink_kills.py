@@ -30,6 +30,7 @@ def run(directory: Path, *, kills: int, servers: int, seed: int) -> None:
         flow.check("from", found)
 
 
+@pytest.mark.long(seconds=25)
 @pytest.mark.timeout(900)
 def test_two_kills_while_a_stream_writes(tmp_path: Path) -> None:
     run(tmp_path, kills=1, servers=1, seed=3)

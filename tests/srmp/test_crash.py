@@ -110,6 +110,7 @@ def check(server: Server, account: Account) -> None:
         assert found == list(range(1, lane.number + 1)), (lane, found[-20:])
 
 
+@pytest.mark.long(seconds=8)
 @pytest.mark.rule("SR-062", "SR-108", "SR-160")
 def test_twenty_kills() -> None:
     run(20, seed=1)

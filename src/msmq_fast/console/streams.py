@@ -4,9 +4,9 @@
    ends with the session, when the server stops, when the browser leaves, and when the browser does not read
    for `PATIENCE` seconds: at most one event and the write buffer of the connection are kept for a slow
    reader.
-2. A page that takes long to render is rendered less often: one stream takes at most 1/`SHARE` of the time of
-   the event loop, so that fewer than one message in 100 waits for a rendering, and all streams together take
-   1/`SHARE_OF_ALL`.
+2. A page that takes long to render is rendered less often, but every `LONGEST` seconds: one stream takes
+   1/`SHARE` of the time of the event loop, so that fewer than one message in 100 waits for a rendering, and
+   all streams together take 1/`SHARE_OF_ALL`.
 3. The number of streams is limited in all, for each session and for each address. A browser without a stream
    asks for the changes every few seconds instead.
 4. Neither a stream nor such a question is a use of the session: a tab that is left open does not keep it.
@@ -33,6 +33,9 @@ MOST: Final = 64
 MOST_OF_SESSION: Final = 8
 MOST_OF_ADDRESS: Final = 32
 INTERVAL: Final = 1.0  # seconds between two renderings
+LONGEST: Final = (
+    4.0  # seconds between two renderings of a page that takes long, unless there are many streams
+)
 SHARE: Final = 400
 SHARE_OF_ALL: Final = 10
 PATIENCE: Final = 10.0  # seconds
@@ -149,7 +152,7 @@ class Streams:
 
     async def _pause(self, stream: _Stream) -> None:
         every = sum(one.cost for one in self._open)
-        seconds = max(self._interval, stream.cost * SHARE, every * SHARE_OF_ALL)
+        seconds = max(self._interval, min(stream.cost * SHARE, LONGEST), every * SHARE_OF_ALL)
         try:
             async with asyncio.timeout(seconds):
                 await self._stopping.wait()

@@ -26,7 +26,8 @@ def test_dead_letters_are_selected_by_reason(server: Server) -> None:
     server.ok("send", "short", "--body", "x", "--label", "late", "--dead-letter", "--ttbr", "1")
 
     def found(**query: str) -> list[str]:
-        return [one["label"] for one in ok(server, "GET", "/dead-letters", **query)["items"]]
+        items = ok(server, "GET", "/dead-letters", **query)["items"]
+        return [one["label"] for one in items if one["label"] == "late"]  # other tests have dead letters, too
 
     until(lambda: found() == ["late"], what="a dead letter")
     assert found(reason="RECEIVE_TIMEOUT") == ["late"]

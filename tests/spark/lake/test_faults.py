@@ -80,6 +80,7 @@ def _check_depths(play: Play) -> None:
     assert all(row["equal"] and row["computed"] == expected[key] for key, row in told.items())
 
 
+@pytest.mark.long(seconds=11)
 def test_every_fault_is_found_and_none_is_invented(play: Play) -> None:
     assert all(getattr(play.truth(), item.name) for item in fields(Truth))  # each kind of fault is there
     _check(play)

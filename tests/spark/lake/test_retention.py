@@ -33,6 +33,7 @@ def once(small: SparkSession, lake: Lake, url: str) -> int:
     return job.archived["events"]
 
 
+@pytest.mark.long(seconds=8)
 def test_the_audit_tells_what_the_archive_missed(
     small: SparkSession,
     fake: FakeServer,

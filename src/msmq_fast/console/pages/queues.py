@@ -20,7 +20,7 @@ __all__ = ["PAGES"]
 
 PAGE_SIZE: Final = 50
 _KINDS: Final = ("user", "system", "subqueue", "journal")
-_SORTS: Final = ("name", "messages", "bytes")
+_SORTS: Final = ("name", "messages", "bytes", "oldest", "in_per_second", "out_per_second")
 _DESTROYS: Final = {"purge": "receive", "delete": "delete"}
 """The right that each of these actions needs."""
 _NO_LIMIT: Final = 0xFFFF_FFFF  # KiB
