@@ -21,6 +21,7 @@ from msmq_fast.srmp.returnpath import peer_of, split, with_peer
 from msmq_fast.srmp.signature import SignaturePolicy, Verifier
 from msmq_fast.srmp.values import Nonconforming
 from tests.support.srmp.station import WALL, Station, envelope, services, stream
+from tests.support.timing import processor_time
 
 PEER = "192.0.2.66"
 HERE = Station.base + "in"
@@ -301,17 +302,16 @@ def _told(items: list[HttpRequest | Refused | type[BadRequest]]) -> list[object]
 
 def one_input(data: bytes) -> None:
     """What a fuzzer calls. The first byte says in which pieces the others come."""
-    began = time.thread_time()
-    step = data[0] * 8 + 1 if data else 1
-    items = _cut(data[1:], max(len(data), 1))
-    assert _told(_cut(data[1:], step)) == _told(items), "it depends on how the bytes come"
-    current = scene()
-    current.inputs += 1
-    for item in items:
-        if isinstance(item, HttpRequest):
-            current.take(item)
-    took = time.thread_time() - began
-    assert took < SLOWEST, f"{took:.1f} s for {len(data)} bytes"
+    with processor_time() as spent:
+        step = data[0] * 8 + 1 if data else 1
+        items = _cut(data[1:], max(len(data), 1))
+        assert _told(_cut(data[1:], step)) == _told(items), "it depends on how the bytes come"
+        current = scene()
+        current.inputs += 1
+        for item in items:
+            if isinstance(item, HttpRequest):
+                current.take(item)
+    assert spent.seconds < SLOWEST, f"{spent.seconds:.1f} s for {len(data)} bytes"
 
 
 def run_random(seconds: float, seed: int) -> tuple[int, int]:

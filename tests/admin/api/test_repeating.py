@@ -80,12 +80,13 @@ def test_every_post_is_in_the_table() -> None:
 def test_a_repeated_request_gets_the_first_answer_and_does_nothing(
     server: Server, tmp_path: Path, name: str
 ) -> None:
-    for queue in ("source", "target"):
+    for queue in ("source", "target", "purged"):
         server.run("queue", "create", queue)
     for _ in range(2):
         server.ok("send", "source", "--body", "x", "--count", "2")
     server.ok("send", FAR, "--body", "x", "--recoverable")
-    server.ok("send", "source", "--body", "late", "--dead-letter", "--ttbr", "0s")
+    server.ok("send", "purged", "--body", "x", "--dead-letter")
+    server.ok("queue", "purge", "purged", "--yes")  # its message becomes a dead letter, at once
     for queue in ("made", "imported"):
         call(server, "DELETE", "/queues/{}", queue)
         call(server, "DELETE", "/directory/Site/{}", queue)
