@@ -179,6 +179,7 @@ def test_the_overview_shows_what_was_refused(server: Server, browser: Browser) -
 
 
 @pytest.mark.parametrize("path", ["/overview", "/queue?name=busy"])
+@pytest.mark.long(seconds=15)
 def test_a_history_is_a_table_of_samples(server: Server, browser: Browser, path: str) -> None:
     if "busy" in path:
         server.ok("queue", "create", "busy")

@@ -111,6 +111,7 @@ def test_locked_messages_are_left_out() -> None:
     assert read(world, Selection(id=identifier(messages[0]))) == []
 
 
+@pytest.mark.long(seconds=9)
 def test_one_call_examines_a_bounded_number_of_messages() -> None:
     """A message that is far behind is found after several calls, each of which says where it stopped."""
     world = World()

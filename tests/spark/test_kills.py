@@ -45,6 +45,7 @@ def run(directory: Path, modes: dict[str, dict[str, str]], *, kills: int, server
 
 
 @pytest.mark.timeout(900)
+@pytest.mark.long(seconds=50)
 def test_a_few_kills(tmp_path: Path) -> None:
     """One of the driver and one of the server, with two queries at once."""
     run(tmp_path, {"keep": KEPT, "remove": REMOVED}, kills=1, servers=1, seed=1)

@@ -55,6 +55,7 @@ def test_shares_and_files(tmp_path: Path) -> None:
 
 
 @pytest.mark.timeout(240)
+@pytest.mark.long(seconds=16)
 def test_in_spark(spark: SparkSession, tmp_path: Path) -> None:
     packets = [
         packet

@@ -86,6 +86,7 @@ def test_every_fault_is_found_and_none_is_invented(play: Play) -> None:
     _check(play)
 
 
+@pytest.mark.long(seconds=20)
 def test_scenes(play: Play) -> None:
     """Routers, messages between queue managers, holes, strangers, restored stores."""
     scenes = play.scenes

@@ -49,6 +49,7 @@ def audit(
     return run
 
 
+@pytest.mark.long(seconds=13)
 def test_what_was_refused_is_in_the_headline(lake: Lake, audit: Any, tmp_path: Path) -> None:
     told = json.loads(audit("--json")[1])
     assert told["verdict"] == "undelivered"
