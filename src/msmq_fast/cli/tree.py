@@ -27,7 +27,7 @@ _SECTIONS: Final = (
         ),
     ),
     ("messages", ("send", "receive", "peek", "trace", "dlq", "export", "import", "transaction")),
-    ("queues", ("queue", "outgoing", "route", "directory", "definitions")),
+    ("queues", ("queue", "outgoing", "route", "directory", "domain", "definitions")),
     ("access and protection", ("acl", "user", "certificate", "peer-key", "audit")),
     ("store", ("backup", "store")),
     ("more", ("lake", "completion", "help")),

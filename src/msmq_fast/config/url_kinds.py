@@ -6,6 +6,7 @@ client commands need only the path of the socket from the configuration.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast.config import kinds
@@ -14,9 +15,10 @@ from msmq_fast.config.kinds import TEXTS, TEXTS_SCHEMA, Kind
 if TYPE_CHECKING:
     from msmq_fast.srmp.redirection import Pair
 
-__all__ = ["DIGESTS", "OBJECTS", "PAIRS", "PATTERNS", "URL"]
+__all__ = ["DIGESTS", "LDAP", "OBJECTS", "PAIRS", "PATTERNS", "URL"]
 
 _ARROW: Final = "->"
+_LDAP: Final = re.compile(r"ldaps?://(?:[A-Za-z0-9._-]+|\[[0-9A-Fa-f:.]+\])(?::[0-9]{1,5})?/?")
 _DIGESTS: Final = ("sha1", "md5", "sha256", "sha512")
 
 
@@ -81,6 +83,14 @@ def _objects(value: object) -> str:
     return checked_url(text) if text else ""
 
 
+def _ldap(value: object) -> tuple[str, ...]:
+    found = tuple(TEXTS.check(value))
+    for text in found:
+        if not _LDAP.fullmatch(text):
+            raise ValueError(f'expected ldap://HOST or ldaps://HOST, with or without :PORT, got "{text}"')
+    return found
+
+
 def _digests(value: object) -> tuple[str, ...]:
     for text in TEXTS.check(value):
         if text not in _DIGESTS:
@@ -103,6 +113,13 @@ PATTERNS: Final = Kind(
     list,
 )
 URL: Final = Kind("a URL such as http://host/msmq/private$/queue", _url, _url, {"type": "string"})
+LDAP: Final = Kind(
+    "a text or a list of texts: URLs such as ldap://dc1.corp.example",
+    _ldap,
+    lambda text: _ldap(list(TEXTS.from_text(text))),
+    TEXTS_SCHEMA,
+    list,
+)
 OBJECTS: Final = Kind(
     "a URL such as s3://bucket/path, gs://…, az://container/path or file:///path",
     _objects,

@@ -132,7 +132,7 @@ class DirectoryEvents:
         force: bool = False,
     ) -> Completion[DirectoryObject]:
         """Read Directory (3.1.7.1.20)."""
-        if self.offline and not force:
+        if self.offline and not force and not self.provider.keeps_copy:
             return self._local_answer(kind, conditions)
         done = self.provider.read(kind, conditions, attributes, force=force)
         return done if force else self._watched(done)

@@ -39,8 +39,26 @@ class DirectoryProvider(Protocol):
         """DirectoryIntegrated: False in a workgroup."""
 
     @property
+    def keeps_copy(self) -> bool:
+        """Whether reads are answered from a copy while the directory is not connected."""
+
+    @property
     def server(self) -> str:
         """The name of the directory in change notifications."""
+
+    def start(self) -> Completion[None]:
+        """Begin to use the directory. Resolves when reads can be answered, which may take as long as no
+        server of the directory answers.
+        """
+
+    def close(self) -> None:
+        """Stop using the directory."""
+
+    def next_deadline(self) -> float | None:
+        """Monotonic seconds at which `expire` is due, None for never."""
+
+    def expire(self, now: float) -> None:
+        """Do what is due at the time `now`."""
 
     def create(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None

@@ -18,8 +18,24 @@ __all__ = ["SearchableDirectory", "as_directory_error"]
 class SearchableDirectory(ABC):
     """The base of a `DirectoryProvider`: reads and enumerations. A subclass adds the other operations."""
 
+    keeps_copy = False
+
     def __init__(self, max_handles: int = MAX_HANDLES) -> None:
         self._enumerations = Enumerations(max_handles)
+
+    def start(self) -> Completion[None]:
+        """All objects are there from the beginning."""
+        return Completion.of(None)
+
+    def close(self) -> None:  # noqa: B027 - most providers hold nothing
+        """Nothing has to be closed."""
+
+    def next_deadline(self) -> float | None:
+        """Return None: nothing falls due."""
+        return None
+
+    def expire(self, now: float) -> None:  # noqa: B027 - most providers have no deadline
+        """Nothing falls due."""
 
     @abstractmethod
     def _search(self, kind: ObjectType, conditions: Filter) -> Iterable[DirectoryObject]:

@@ -306,6 +306,7 @@ class QueueManager:
         durable.
         """
         self.services.state = State.STOPPING
+        self.directory.close()
         self.events.stopped()
         self.transactions.stop()
         self.staging.stop()

@@ -14,6 +14,7 @@ class DirectoryMode(StrEnum):
 
     EMBEDDED = "embedded"  # in the queue manager's own store
     WORKGROUP = "workgroup"  # nowhere: there are no public queues
+    DOMAIN = "domain"  # in Active Directory
 
 
 @dataclass(frozen=True, slots=True)

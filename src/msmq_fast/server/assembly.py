@@ -32,6 +32,7 @@ from msmq_fast.server.auditing import audit_access, audit_reload, audit_restore
 from msmq_fast.server.configuration import RunningConfiguration
 from msmq_fast.server.credentials import TlsFiles, token_table, warn_of_readable_files
 from msmq_fast.server.declarations import DeclarationError, declare
+from msmq_fast.server.domain import domain_directory
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
 from msmq_fast.server.message_security import MessageSecurity, refuse_lost_key
 from msmq_fast.server.mqqb.listener import MqqbListener
@@ -146,6 +147,7 @@ class Assembly:
             self._clock,
             self._random,
             guard=access.guard,
+            directory=domain_directory(config.directory, self._clock.monotonic, self._soon),
         )
         store.writer.on_failure.connect(self._store_failed)
         store.writer.before_seal.connect(manager.before_submit)

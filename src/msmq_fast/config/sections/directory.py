@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from pathlib import Path
 
-from msmq_fast.config import kinds
+from msmq_fast.config import kinds, url_kinds
 from msmq_fast.config.kinds import key
 from msmq_fast.qm.settings import DirectoryMode
 
@@ -18,7 +19,33 @@ class DirectoryConfig:
     mode: str = key(
         kinds.choice(*(mode.value for mode in DirectoryMode)),
         DirectoryMode.EMBEDDED.value,
-        "embedded: public queues are in the store of this server; workgroup: there are no public queues",
+        "embedded: public queues are in the store of this server; workgroup: there are no public queues; "
+        "domain: public queues are in Active Directory, see `msmq-fast domain`",
+    )
+    url: tuple[str, ...] = key(
+        url_kinds.LDAP,
+        (),
+        "domain controllers, in the order in which they are tried: ldap://HOST or ldaps://HOST",
+    )
+    user: str = key(
+        kinds.TEXT,
+        "",
+        "account with which this server logs on at the domain controller, as NAME@DOMAIN; empty: Kerberos "
+        "with the credentials of `keytab`, or else of the process",
+    )
+    password_file: Path | None = key(kinds.PATH, None, "file that holds the password of `user`")
+    keytab: Path | None = key(kinds.PATH, None, "keytab of this computer's account, for Kerberos")
+    ca_file: Path | None = key(
+        kinds.PATH, None, "certificates of the authorities that domain controllers' certificates come from"
+    )
+    changes_interval: float = key(
+        kinds.duration(1, 86_400), 10.0, "interval at which the server asks the domain for changes"
+    )
+    complete_interval: float = key(
+        kinds.duration(60, 10**7),
+        3_600.0,
+        "interval at which the server reads all objects of the domain again, and so notices deletions that "
+        "its account may not see",
     )
     site: str = key(kinds.GUID, "", "site of this computer, registered at the first start")
     sites_interval: float = key(

@@ -122,11 +122,16 @@ class DirectoryClient:
         if not self.events.integrated:
             return
         site = self._services.settings.site
-        done = introduce(self.events, self, provisioning=self._own, site=site)
+        started = self.events.provider.start()
+        done = started.then(lambda _: introduce(self.events, self, provisioning=self._own, site=site))
         done.add_done_callback(self._introduced)
 
+    def close(self) -> None:
+        """Stop using the directory."""
+        self.events.provider.close()
+
     def _introduced(self, done: Completion[DirectoryObject]) -> None:
-        error = done.exception()
+        error, settings = done.exception(), self._services.settings
         if error is None:
             self.enterprise = done.result()
             publish(self.events, [self.queue_object(queue) for queue in self._public()])
@@ -137,8 +142,10 @@ class DirectoryClient:
             self._start_topology()
             return
         if _result(error) is not DirectoryOperationResult.NOT_CONNECTED:
-            _log.error("the directory does not know this queue manager: %s", error)
+            advice = "; run msmq-fast domain join" if settings.directory is DirectoryMode.DOMAIN else ""
+            _log.error("the directory does not know this queue manager: %s%s", error, advice)
         _log.warning("no directory: running as in a workgroup until the next start")
+        self.close()
         self._use(WorkgroupDirectory(self))
 
     def _start_topology(self) -> None:
@@ -159,13 +166,14 @@ class DirectoryClient:
 
     def next_deadline(self) -> float | None:
         """Monotonic seconds at which `expire` is due, None for never."""
-        return earliest(self.events.online.due, self.topology.next_deadline())
+        provider = self.events.provider
+        return earliest(self.events.online.due, self.topology.next_deadline(), provider.next_deadline())
 
     def expire(self, now: float) -> None:
-        """Call `expire(now)` of the directory events and of the topology; an exception of one does not affect
-        the other.
+        """Call `expire(now)` of the directory events, the topology and the provider; an exception of one does
+        not affect the others.
         """
-        for timed in (self.events, self.topology):
+        for timed in (self.events, self.topology, self.events.provider):
             try:
                 timed.expire(now)
             except Exception as error:

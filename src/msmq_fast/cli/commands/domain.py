@@ -1,0 +1,222 @@
+"""`msmq-fast domain`: membership of this computer's queue manager in an Active Directory domain."""
+
+from __future__ import annotations
+
+import argparse
+import random
+import time
+from typing import TYPE_CHECKING, Any
+
+from msmq_fast.cli.confirm import add_yes, asks, confirm
+from msmq_fast.cli.endpoint import add_configuration, configured
+from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.terminal.commands import Command, Example, Group, members
+from msmq_fast.terminal.output import add_output, show
+from msmq_fast.terminal.parser import Parser
+
+if TYPE_CHECKING:
+    from uuid import UUID
+
+    from msmq_fast.config.sections import Config
+    from msmq_fast.directory.ldap.domain import Domain
+    from msmq_fast.store.store import Store
+
+__all__ = ["COMMAND"]
+
+
+def _add_status(parser: Parser) -> None:
+    add_configuration(parser)
+    add_output(parser)
+
+
+def _add_leave(parser: Parser) -> None:
+    _add_status(parser)
+    add_yes(parser)
+
+
+def _domain(config: Config) -> Domain:
+    from msmq_fast.server.declarations import DeclarationError
+    from msmq_fast.server.domain import domain_of
+
+    try:
+        return domain_of(config.directory)
+    except DeclarationError as error:
+        raise CommandError(Exit.USAGE, str(error)) from None
+
+
+def _store(config: Config, guid: UUID | None = None) -> Store:
+    """Open the store of a stopped server; with `guid`, a store that does not exist is created with it."""
+    from msmq_fast.store.errors import StoreError, StoreLockedError
+    from msmq_fast.store.store import Store, StoreOptions
+
+    options = StoreOptions(
+        map_size=config.store.map_size,
+        force_place=config.store.allow_any_filesystem,
+        log=config.store.log,
+        log_size=config.store.log_size,
+        guid=None if guid is None else guid.bytes_le,
+    )
+    try:
+        return Store.open(config.data, now_s=int(time.time()), random=random.SystemRandom(), options=options)
+    except StoreLockedError as error:
+        raise CommandError(Exit.IN_USE, f"{error}; stop the server first") from None
+    except StoreError as error:
+        raise CommandError(Exit.FAILURE, str(error)) from None
+
+
+def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
+    """Return the domain, what is known about it, and the name of this computer."""
+    from msmq_fast.directory.objecttypes import ObjectType
+    from msmq_fast.directory.results import DirectoryError
+    from msmq_fast.server.settings import queue_manager_settings
+
+    domain = _domain(config)
+    name = queue_manager_settings(config).computer_name
+    try:
+        found = domain.load()
+    except DirectoryError as error:
+        raise CommandError(Exit.UNREACHABLE, str(error)) from None
+    own = None
+    for item in found.objects:
+        if item.kind is ObjectType.QUEUE_MANAGER and item["ComputerName"].casefold() == name.casefold():
+            own = item
+    kinds = [item.kind for item in found.objects]
+    facts = {
+        "controller": found.controller,
+        "computer": name,
+        "object": None if own is None else own["FullPath"],
+        "guid": None if own is None else str(own.identifier),
+        "queue_managers": kinds.count(ObjectType.QUEUE_MANAGER),
+        "queues": kinds.count(ObjectType.QUEUE),
+        "sites": kinds.count(ObjectType.SITE),
+        "routing_links": kinds.count(ObjectType.ROUTING_LINK),
+        "problems": found.problems,
+    }
+    return domain, facts, name
+
+
+def _status(arguments: argparse.Namespace) -> int:
+    config = configured(arguments)
+    _, facts, _ = _own(config)
+    show(facts, arguments.form)
+    return Exit.OK if facts["guid"] is not None else Exit.NOT_FOUND
+
+
+def _join(arguments: argparse.Namespace) -> int:
+    from uuid import UUID
+
+    from msmq_fast.directory.objects import DirectoryObject
+    from msmq_fast.directory.objecttypes import ObjectType
+    from msmq_fast.directory.results import DirectoryError
+    from msmq_fast.store.schema import MetaName
+
+    config = configured(arguments)
+    domain, facts, name = _own(config)
+    created = facts["guid"] is None
+    if created:
+        values: dict[str, Any] = {"ComputerName": name, "RoutingServer": config.mqqb.router}
+        if config.directory.site:
+            values["SiteIdentifierList"] = (UUID(config.directory.site),)
+        try:
+            made = domain.create(DirectoryObject(ObjectType.QUEUE_MANAGER, values))
+        except DirectoryError as error:
+            raise CommandError(
+                Exit.FAILURE, f"cannot create the object of the computer {name}: {error}"
+            ) from None
+        facts |= {"object": made["FullPath"], "guid": str(made.identifier)}
+    guid = UUID(facts["guid"])
+    store = _store(config, guid)
+    before = UUID(bytes_le=store.guid)
+    try:
+        if before != guid:
+            _refuse_public_queues(store)
+            with store.unit():
+                store.put_meta(MetaName.GUID, guid.bytes_le)
+            store.commit()
+    finally:
+        store.close()
+    show(
+        {"joined": name, "object": facts["object"], "guid": str(guid), "created": created},
+        arguments.form,
+    )
+    return Exit.OK
+
+
+def _refuse_public_queues(store: Store) -> None:
+    """Raise CommandError if the store has public queues: their GUIDs come from the domain, and programs know
+    these queues by their old ones.
+    """
+    from msmq_fast.qm.queues.queue import QueueKind
+    from msmq_fast.qm.records import Records
+
+    found = [
+        str(record["name"])
+        for _, record in Records(store).queues(lambda _kind, _text: None)
+        if record["kind"] == QueueKind.PUBLIC
+    ]
+    if found:
+        raise CommandError(
+            Exit.FAILURE,
+            f"the store has public queues, such as {found[0]}: export and delete them, join the domain, and "
+            "create them again",
+        )
+
+
+def _leave(arguments: argparse.Namespace) -> int:
+    from uuid import UUID
+
+    from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+    from msmq_fast.directory.objecttypes import ObjectType
+    from msmq_fast.directory.results import DirectoryError
+
+    config = configured(arguments)
+    domain, facts, name = _own(config)
+    if facts["guid"] is None:
+        raise CommandError(Exit.NOT_FOUND, f"the computer {name} has no queue manager in the domain")
+    if asks(arguments):
+        confirm(f"delete {facts['object']} and its public queues from the domain", 1)
+    try:
+        domain.delete(DirectoryObject(ObjectType.QUEUE_MANAGER, {IDENTIFIER: UUID(facts["guid"])}))
+    except DirectoryError as error:
+        raise CommandError(Exit.FAILURE, f"cannot delete {facts['object']}: {error}") from None
+    show({"left": name, "object": facts["object"], "guid": facts["guid"]}, arguments.form)
+    return Exit.OK
+
+
+COMMAND = Group(
+    name="domain",
+    help="join, leave and examine an Active Directory domain",
+    description="""Makes this computer's queue manager a member of an Active Directory domain, as section
+        [directory] of the configuration describes it. The public queues of members are objects of the
+        domain.""",
+    commands=members(
+        Command(
+            name="status",
+            help="log on at the domain as the server does, and show what it finds",
+            run=_status,
+            add_arguments=_add_status,
+            examples=(Example("", "the domain controller, the own object, how many queues there are"),),
+        ),
+        Command(
+            name="join",
+            help="enter the queue manager into the domain; the server must be stopped",
+            description="""Creates the object of this computer's queue manager below its computer account,
+                unless an administrator has created it, and gives its GUID to the store. The account of
+                section [directory] needs the right to create mSMQConfiguration objects below the computer
+                object. Messages and private queues stay; the store must have no public queues.""",
+            run=_join,
+            add_arguments=_add_status,
+            examples=(Example("--config /etc/msmq-fast.toml", "before the first start, or later"),),
+        ),
+        Command(
+            name="leave",
+            help="delete the queue manager and its public queues from the domain",
+            description="""Deletes the object of this computer's queue manager with all public queues below
+            it.
+                Messages stay in the store.""",
+            run=_leave,
+            add_arguments=_add_leave,
+            examples=(Example("--yes", "without a question"),),
+        ),
+    ),
+)

@@ -1,0 +1,504 @@
+"""The operations on a domain (MS-MQDSSM 3.1.6). Every call blocks, and all calls come from one thread."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+from uuid import UUID
+
+from msmq_fast.directory.ldap import names
+from msmq_fast.directory.ldap.entries import Entry, PathIndex, decoded, encoded
+from msmq_fast.directory.ldap.link import BASE, SUBTREE, Link
+from msmq_fast.directory.ldap.schema import (
+    CLASSES,
+    COMPUTER_FIELDS,
+    LABEL_LENGTH,
+    encode_fields,
+    wanted_attributes,
+)
+from msmq_fast.directory.objects import RULES, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
+
+__all__ = ["Changes", "Domain"]
+
+MAX_MEMBERS: Final = 10_000
+"""Format names that a distribution list may stand for."""
+_MAX_LISTS: Final = 10_000
+_COMPUTERS_AT_ONCE: Final = 100
+_COMPUTER_ATTRIBUTES: Final = [
+    "objectGUID",
+    "servicePrincipalName",
+    *(one.attribute for one in COMPUTER_FIELDS),
+]
+_IN_CONFIGURATION: Final = (ObjectType.SITE, ObjectType.ROUTING_LINK, ObjectType.ENTERPRISE)
+_ORDER: Final = (  # objects that others refer to come first
+    ObjectType.SITE,
+    ObjectType.QUEUE_MANAGER,
+    ObjectType.ROUTING_LINK,
+    ObjectType.ENTERPRISE,
+    ObjectType.QUEUE,
+    ObjectType.USER,
+)
+_LISTS: Final = names.any_of(["(objectClass=group)", "(objectClass=msMQ-Group)"])
+_LISTED: Final = names.any_of(
+    [
+        "(objectClass=mSMQQueue)",
+        "(objectClass=msMQ-Custom-Recipient)",
+        "(objectClass=group)",
+        "(objectClass=msMQ-Group)",
+    ]
+)
+_SERVICES: Final = ("RoutingServer", "DirectoryServer", "SupportingServer")
+_SERVICE_TYPE: Final = {"RoutingServer", "RemoteAccessServer", "DirectoryServer", "DirectoryServerType"}
+
+
+@dataclass(slots=True)
+class Changes:
+    """Objects of the domain, and how to go on from here.
+
+    `complete` says that `objects` are all objects of the domain. `usn` is the position in the changes of the
+    domain controller `controller`, for `Domain.changes`. `problems` has a line for each malformed entry.
+    """
+
+    controller: str
+    usn: int
+    complete: bool
+    objects: list[DirectoryObject] = field(default_factory=list)
+    gone: list[UUID] = field(default_factory=list)
+    lists: dict[UUID, tuple[str, ...]] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+
+@dataclass(frozen=True, slots=True)
+class _Place:
+    """What the domain controller says about itself."""
+
+    controller: str
+    domain: str
+    configuration: str
+    root: str
+    site: str
+    usn: int
+
+
+class Domain:
+    """The domain behind a link. A failed operation raises DirectoryError."""
+
+    def __init__(self, link: Link) -> None:
+        self._link = link
+        self._known = PathIndex()
+        self._computers: dict[str, Entry] = {}  # by distinguished name in lower case
+
+    # ---- reading
+
+    def load(self) -> Changes:
+        """Read all objects of the domain that message queuing uses."""
+        place = self._place()
+        found = Changes(place.controller, place.usn, complete=True)
+        self._known = PathIndex()
+        self._computers.clear()
+        grouped: set[str] = set()
+        for kind in _ORDER:
+            entries = self._entries(kind, place, 0)
+            if kind in (ObjectType.SITE, ObjectType.QUEUE_MANAGER):
+                entries = list(entries)
+                for entry in entries:
+                    self._known.note(entry)
+            if kind is ObjectType.QUEUE_MANAGER:
+                self._read_computers(entries, place)
+            for entry in entries:
+                self._decode(kind, entry, place, found)
+                grouped.update(path.decode() for path in entry.attributes.get("memberof", ()))
+        found.lists = self._lists(grouped, place)
+        return found
+
+    def changes(self, controller: str, usn: int) -> Changes:
+        """Read what has changed since an earlier reading. If another domain controller answers now,
+        everything is read again: each counts changes for itself.
+        """
+        place = self._place()
+        if place.controller != controller:
+            return self.load()
+        found = Changes(place.controller, place.usn, complete=False)
+        if place.usn == usn:
+            return found
+        for kind in _ORDER:
+            entries = list(self._entries(kind, place, usn + 1))
+            if kind in (ObjectType.SITE, ObjectType.QUEUE_MANAGER):
+                for entry in entries:
+                    self._known.note(entry)
+            if kind is ObjectType.QUEUE_MANAGER:
+                self._read_computers(entries, place)
+            for entry in entries:
+                self._decode(kind, entry, place, found)
+        found.gone = list(self._deleted(place, usn + 1))
+        return found
+
+    def _place(self) -> _Place:
+        root = self._link.root()
+
+        def text(attribute: str) -> str:
+            value = root.first(attribute)
+            if value is None:
+                raise generic(f"the domain controller does not say its {attribute}")
+            return value.decode()
+
+        controller = text("dsServiceName")
+        return _Place(
+            controller,
+            text("defaultNamingContext"),
+            text("configurationNamingContext"),
+            text("rootDomainNamingContext"),
+            names.parts(controller)[3],
+            int(text("highestCommittedUSN")),
+        )
+
+    def _entries(self, kind: ObjectType, place: _Place, usn: int) -> Iterable[Entry]:
+        base = place.configuration if kind in _IN_CONFIGURATION else place.domain
+        conditions = [f"(objectClass={CLASSES[kind]})"]
+        if kind is ObjectType.USER:
+            conditions += ["(objectCategory=person)", "(mSMQDigests=*)"]
+        if usn:
+            conditions.append(f"(uSNChanged>={usn})")
+        return self._link.search(base, SUBTREE, f"(&{''.join(conditions)})", wanted_attributes(kind))
+
+    def _deleted(self, place: _Place, usn: int) -> Iterator[UUID]:
+        """Yield the GUIDs of deleted objects, as far as this account may see them."""
+        classes = names.any_of([f"(objectClass={CLASSES[kind]})" for kind in _ORDER])
+        condition = f"(&(isDeleted=TRUE)(uSNChanged>={usn}){classes})"
+        for base in (place.domain, place.configuration):
+            try:
+                for entry in self._link.search(base, SUBTREE, condition, ["objectGUID"], deleted=True):
+                    self._known.forget(entry.identifier)
+                    yield entry.identifier
+            except DirectoryError as error:
+                if error.result is DirectoryOperationResult.NOT_CONNECTED:
+                    raise
+
+    def _read_computers(self, machines: Iterable[Entry], place: _Place) -> None:
+        paths = [names.parent(entry.path) for entry in machines]
+        for begin in range(0, len(paths), _COMPUTERS_AT_ONCE):
+            named = [
+                names.is_equal("distinguishedName", path)
+                for path in paths[begin : begin + _COMPUTERS_AT_ONCE]
+            ]
+            condition = f"(&(objectClass=computer){names.any_of(named)})"
+            for entry in self._link.search(place.domain, SUBTREE, condition, _COMPUTER_ATTRIBUTES):
+                self._computers[entry.path.casefold()] = entry
+
+    def _computer_of(self, kind: ObjectType, entry: Entry) -> Entry | None:
+        levels = {ObjectType.QUEUE: 2, ObjectType.QUEUE_MANAGER: 1}.get(kind, 0)
+        path = entry.path
+        for _ in range(levels):
+            path = names.parent(path)
+        return self._computers.get(path.casefold()) if levels else None
+
+    def _decode(self, kind: ObjectType, entry: Entry, place: _Place, found: Changes) -> None:
+        try:
+            found.objects.append(self._decoded(kind, entry, place))
+        except ValueError as error:
+            found.problems.append(f"{entry.path}: {error}")
+
+    def _decoded(self, kind: ObjectType, entry: Entry, place: _Place) -> DirectoryObject:
+        return decoded(kind, entry, self._known, self._computer_of(kind, entry), place.root)
+
+    # ---- distribution lists
+
+    def _lists(self, paths: set[str], place: _Place) -> dict[UUID, tuple[str, ...]]:
+        """Return the format names of the lists with these names, and of the lists that contain these."""
+        found: dict[UUID, tuple[str, ...]] = {}
+        aliases = self._link.search(
+            place.domain, SUBTREE, "(objectClass=msMQ-Custom-Recipient)", ["memberOf"]
+        )
+        left = sorted(
+            paths | {one.decode() for entry in aliases for one in entry.attributes.get("memberof", ())}
+        )
+        seen = set(left)
+        while left and len(found) < _MAX_LISTS:
+            for entry in self._link.search(left.pop(), BASE, _LISTS, ["objectGUID", "memberOf"]):
+                found[entry.identifier] = self._members(entry, place)
+                for path in (one.decode() for one in entry.attributes.get("memberof", ())):
+                    if path not in seen:
+                        seen.add(path)
+                        left.append(path)
+        return found
+
+    def members(self, identifier: UUID) -> tuple[str, ...]:
+        """Return the format names of a distribution list, with those of the lists in it (3.1.6.9)."""
+        place = self._place()
+        try:
+            found = list(self._link.search(names.by_guid(identifier), BASE, _LISTS, ["objectGUID"]))
+        except DirectoryError as error:
+            if error.result is not DirectoryOperationResult.OBJECT_NOT_FOUND:
+                raise
+            found = []
+        if not found:
+            raise not_found(ObjectType.DISTRIBUTION_LIST, f"there is no distribution list {identifier}")
+        return self._members(found[0], place)
+
+    def _members(self, group: Entry, place: _Place) -> tuple[str, ...]:
+        result: dict[str, None] = {}
+        left, seen = [group.path], {group.path.casefold()}
+        while left:
+            condition = f"(&{names.is_equal('memberOf', left.pop())}{_LISTED})"
+            wanted = ["objectClass", "objectGUID", "msMQ-Recipient-FormatName"]
+            for entry in self._link.search(place.domain, SUBTREE, condition, wanted):
+                alias = entry.first("msMQ-Recipient-FormatName")
+                if entry.kind is ObjectType.QUEUE:
+                    result[f"PUBLIC={entry.identifier}"] = None
+                elif alias is not None:
+                    result[alias.decode()] = None
+                elif entry.path.casefold() not in seen:  # a list in the list, which may contain itself
+                    seen.add(entry.path.casefold())
+                    left.append(entry.path)
+                if len(result) > MAX_MEMBERS or len(seen) > MAX_MEMBERS:
+                    raise generic(
+                        f"the distribution list {group.path} has more than {MAX_MEMBERS} members",
+                        ObjectType.DISTRIBUTION_LIST,
+                    )
+        return tuple(result)
+
+    # ---- changing
+
+    def create(self, item: DirectoryObject) -> DirectoryObject:
+        """Create an object (3.1.6.1). Returns it as the domain has it now: the domain chooses its GUID."""
+        place = self._place()
+        kind = item.kind
+        values = dict(item.values)
+        _check(kind, values)
+        if kind is ObjectType.USER:
+            return self._enter_user(values, place)
+        if kind is ObjectType.QUEUE_MANAGER and not values.get("SiteIdentifierList"):
+            values["SiteIdentifierList"] = (self._own_site(place),)
+        path, more = self._new_path(kind, values, place)
+        attributes = {"objectClass": [CLASSES[kind].encode()]} | more
+        try:
+            attributes |= encoded(kind, values, self._known, creating=True)
+        except ValueError as error:
+            raise generic(str(error), kind) from None
+        security = item.get("Security")
+        if security:
+            attributes["nTSecurityDescriptor"] = [security]
+        self._link.add(path, attributes)
+        made = self._entry(path, kind)
+        if kind in (ObjectType.SITE, ObjectType.QUEUE_MANAGER):
+            self._known.note(made)
+        if kind is ObjectType.SITE:
+            self._link.add(
+                names.child("Servers", path), {"objectClass": [b"serversContainer"]}
+            )  # for the queue managers of the site
+        if kind is ObjectType.QUEUE_MANAGER:
+            self._read_computers([made], place)
+            self._write_computer(made, values)
+            self._write_settings(made, values, place)
+        return self._decoded(kind, made, place)
+
+    def write(self, item: DirectoryObject, values: Mapping[str, Any]) -> DirectoryObject:
+        """Change the attributes `values` of the object that `item` identifies (3.1.6.7). Returns it as the
+        domain has it now.
+        """
+        place = self._place()
+        kind = item.kind
+        _check(kind, values)
+        entry = self._find(item, place)
+        old = self._decoded(kind, entry, place).values
+        merged = dict(values)
+        if _SERVICE_TYPE & set(values):
+            merged = {name: old[name] for name in _SERVICE_TYPE if name in old} | merged
+        changes = encoded(kind, merged, self._known, creating=False)
+        if changes:
+            self._link.modify(entry.path, changes)
+        if values.get("Security"):
+            self._link.modify(entry.path, {"nTSecurityDescriptor": [values["Security"]]})
+        if kind is ObjectType.QUEUE_MANAGER:
+            self._write_computer(entry, values)
+            if set(_SERVICES) & set(values) or "SiteIdentifierList" in values:
+                self._write_settings(entry, dict(old) | dict(values), place)
+            self._read_computers([entry], place)
+        return self._decoded(kind, self._entry(entry.path, kind), place)
+
+    def delete(self, item: DirectoryObject) -> UUID:
+        """Delete an object with what is below it (3.1.6.2). Returns its GUID. A user loses its certificates
+        only.
+        """
+        place = self._place()
+        entry = self._find(item, place)
+        if item.kind is ObjectType.USER:
+            self._link.modify(entry.path, {"mSMQDigests": [], "mSMQSignCertificates": []})
+        else:
+            self._link.delete(entry.path)
+            self._known.forget(entry.identifier)
+        return entry.identifier
+
+    def computer_sid(self, computer: str) -> str:
+        """Return the SID of a computer account."""
+        place = self._place()
+        entry = self._computer(computer, place)
+        found = text_of_sid(entry)
+        if found is None:
+            raise generic(f"the computer {computer} has no SID")
+        return found
+
+    def _new_path(
+        self, kind: ObjectType, values: Mapping[str, Any], place: _Place
+    ) -> tuple[str, dict[str, list[bytes]]]:
+        """Return the name of a new object, and the attributes that belong to its name."""
+        match kind:
+            case ObjectType.QUEUE:
+                computer, _, name = str(values["Pathname"]).partition("\\")
+                parent = names.child("msmq", self._computer(computer, place).path)
+                short, rest = names.short_name(name)
+                return names.child(short, parent), {"mSMQQueueNameExt": [rest.encode()]} if rest else {}
+            case ObjectType.QUEUE_MANAGER:
+                return names.child("msmq", self._computer(values["ComputerName"], place).path), {}
+            case ObjectType.SITE:
+                return names.child(values["Name"], f"CN=Sites,{place.configuration}"), {}
+            case ObjectType.ROUTING_LINK:
+                name = f"{values['Site1Identifier'].hex}{values['Site2Identifier'].hex}"
+                return names.child(name, _services(place)), {}
+            case ObjectType.ENTERPRISE:
+                return _services(place), {}
+            case _:
+                raise generic(f"a {kind.title} is not created in a domain by message queuing", kind)
+
+    def _computer(self, name: str, place: _Place) -> Entry:
+        named = names.any_of(
+            [
+                names.is_equal("sAMAccountName", f"{name}$"),
+                names.is_equal("cn", name),
+                names.is_equal("dNSHostName", name),
+            ]
+        )
+        condition = f"(&(objectClass=computer){named})"
+        for entry in self._link.search(place.domain, SUBTREE, condition, _COMPUTER_ATTRIBUTES):
+            return entry
+        raise not_found(ObjectType.QUEUE_MANAGER, f"the domain has no computer {name}")
+
+    def _own_site(self, place: _Place) -> UUID:
+        """Return the site of the domain controller, which is that of a computer without another one."""
+        found = self._known.guid(names.child(place.site, f"CN=Sites,{place.configuration}"))
+        if found is None:
+            entry = self._entry(names.child(place.site, f"CN=Sites,{place.configuration}"), ObjectType.SITE)
+            self._known.note(entry)
+            found = entry.identifier
+        return found
+
+    def _find(self, item: DirectoryObject, place: _Place) -> Entry:
+        """Return the entry of the object with the identifier, path or unique key of `item`."""
+        kind = item.kind
+        path = item.get("FullPath") or str(item.get("DirectoryPath") or "").removeprefix("LDAP://")
+        if item.identifier is not None:
+            path = names.by_guid(item.identifier)
+        elif not path and kind is ObjectType.USER and item.get("SecurityIdentifier"):
+            return self._user(item["SecurityIdentifier"], place)
+        elif not path:
+            missing = [name for name in RULES[kind].required if item.get(name) is None]
+            if missing:
+                raise generic(f"the {kind.title} is not identified: {missing[0]} is missing", kind)
+            path = self._new_path(kind, item.values, place)[0]
+        return self._entry(path, kind)
+
+    def _entry(self, path: str, kind: ObjectType) -> Entry:
+        condition = f"(objectClass={CLASSES[kind]})"
+        try:
+            for entry in self._link.search(path, BASE, condition, wanted_attributes(kind)):
+                return entry
+        except DirectoryError as error:
+            if error.result is not DirectoryOperationResult.OBJECT_NOT_FOUND:
+                raise
+        raise not_found(kind, f"there is no {kind.title} {path}")
+
+    # ---- users
+
+    def _user(self, identifier: str, place: _Place) -> Entry:
+        condition = f"(&(objectClass=user){names.is_equal('objectSid', identifier)})"
+        for entry in self._link.search(place.domain, SUBTREE, condition, wanted_attributes(ObjectType.USER)):
+            return entry
+        raise not_found(ObjectType.USER, f"the domain has no account {identifier}")
+
+    def _enter_user(self, values: Mapping[str, Any], place: _Place) -> DirectoryObject:
+        """Enter the certificates of an account that the domain has already."""
+        entry = self._user(values["SecurityIdentifier"], place)
+        if entry.first("mSMQDigests") is not None:
+            raise DirectoryError(
+                DirectoryOperationResult.OBJECT_ALREADY_EXISTS,
+                f"the account {values['SecurityIdentifier']} has certificates already",
+                kind=ObjectType.USER,
+            )
+        self._link.modify(entry.path, encoded(ObjectType.USER, values, self._known, creating=False))
+        return self._decoded(ObjectType.USER, self._entry(entry.path, ObjectType.USER), place)
+
+    # ---- what belongs to a queue manager
+
+    def _write_computer(self, machine: Entry, values: Mapping[str, Any]) -> None:
+        keys = {name: value for name, value in values.items() if name == "PublicSigningKeyList"}
+        changes = encode_fields(COMPUTER_FIELDS, keys, creating=False)
+        if changes:
+            self._link.modify(names.parent(machine.path), changes)
+
+    def _write_settings(self, machine: Entry, values: Mapping[str, Any], place: _Place) -> None:
+        """Make the MSMQ Settings objects of a server in its sites (3.1.6.1.1.3): they tell other servers
+        which queue managers of a site are routers or directory servers.
+        """
+        if not any(values.get(name) for name in _SERVICES):
+            return
+        computer = names.parts(machine.path)[1]
+        kept = encoded(ObjectType.QUEUE_MANAGER, values, self._known, creating=True)
+        attributes = {
+            "objectClass": [b"mSMQSettings"],
+            "mSMQQMID": [machine.identifier.bytes_le],
+            "mSMQServices": kept["mSMQServiceType"],
+        }
+        for name, attribute in _SETTINGS.items():
+            if name in kept:
+                attributes[attribute] = kept[name]
+        for site in values.get("SiteIdentifierList") or ():
+            path = self._known.path(site)
+            if path is None:
+                continue
+            server = names.child(computer, f"CN=Servers,{path}")
+            self._add_anew(server, {"objectClass": [b"server"]}, replace=False)
+            self._add_anew(names.child("MSMQ Settings", server), attributes, replace=True)
+
+    def _add_anew(self, path: str, attributes: Mapping[str, list[bytes]], *, replace: bool) -> None:
+        try:
+            self._link.add(path, attributes)
+        except DirectoryError as error:
+            if error.result is not DirectoryOperationResult.OBJECT_ALREADY_EXISTS:
+                raise
+            if replace:
+                self._link.delete(path)
+                self._link.add(path, attributes)
+
+
+_SETTINGS: Final = {
+    "mSMQRoutingServices": "mSMQRoutingService",
+    "mSMQDsServices": "mSMQDsService",
+    "mSMQDependentClientServices": "mSMQDependentClientService",
+}
+
+
+def text_of_sid(entry: Entry) -> str | None:
+    """Return the objectSid of an entry as text, None if it has none."""
+    found = entry.first("objectSid")
+    if found is None:
+        return None
+    (field_,) = [one for one in COMPUTER_FIELDS if one.name == "MachineSid"]
+    return str(field_.codec.decode([found]))
+
+
+def _services(place: _Place) -> str:
+    return f"CN=MsmqServices,CN=Services,{place.configuration}"
+
+
+def _check(kind: ObjectType, values: Mapping[str, Any]) -> None:
+    """Check what Active Directory would refuse without saying which attribute is wrong."""
+    if kind is ObjectType.CONNECTED_NETWORK:
+        raise generic("a domain has no connected networks", kind)
+    if kind is ObjectType.QUEUE_MANAGER and values.get("ConnectedNetworkIdentifierList"):
+        raise generic("a domain has no connected networks", kind)
+    label = values.get("Label") or ""
+    if kind is ObjectType.QUEUE and len(label) > LABEL_LENGTH:
+        raise generic(f"the label has {len(label)} characters; a domain keeps at most {LABEL_LENGTH}", kind)

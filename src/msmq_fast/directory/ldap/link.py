@@ -1,0 +1,234 @@
+"""The connection to a domain controller, through libldap. Every call blocks: use a thread of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, Final, TypeVar
+
+import ldap
+import ldap.sasl
+from ldap.controls import RequestControl, SimplePagedResultsControl
+
+from msmq_fast.directory.ldap.entries import Entry
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
+from msmq_fast.protocol.errors import AccessDenied
+
+__all__ = ["BASE", "LEVEL", "SUBTREE", "LdapLink", "LdapSettings", "Link"]
+
+T = TypeVar("T")
+
+BASE: Final = ldap.SCOPE_BASE
+LEVEL: Final = ldap.SCOPE_ONELEVEL
+SUBTREE: Final = ldap.SCOPE_SUBTREE
+PAGE: Final = 500
+"""Entries a page. Windows returns at most 1,000 to a search without pages."""
+
+_SECURITY_FLAGS: Final = "1.2.840.113556.1.4.801"
+_TREE_DELETE: Final = "1.2.840.113556.1.4.805"
+_SHOW_DELETED: Final = "1.2.840.113556.1.4.417"
+_OWNER_GROUP_DACL: Final = 7
+_DACL: Final = 4
+
+_NOT_CONNECTED: Final = (
+    ldap.SERVER_DOWN,
+    ldap.TIMEOUT,
+    ldap.TIMELIMIT_EXCEEDED,
+    ldap.BUSY,
+    ldap.UNAVAILABLE,
+    ldap.CONNECT_ERROR,
+    ldap.LOCAL_ERROR,
+    ldap.INVALID_CREDENTIALS,
+    ldap.STRONG_AUTH_REQUIRED,
+)
+_RESULTS: Final[Mapping[type[Exception], DirectoryOperationResult]] = {
+    ldap.NO_SUCH_OBJECT: DirectoryOperationResult.OBJECT_NOT_FOUND,
+    ldap.NO_SUCH_ATTRIBUTE: DirectoryOperationResult.ATTRIBUTE_NOT_FOUND,
+    ldap.ALREADY_EXISTS: DirectoryOperationResult.OBJECT_ALREADY_EXISTS,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class LdapSettings:
+    """How to reach the domain. `urls` are tried in their order. Without `user`, the computer's Kerberos
+    credentials are used (GSSAPI, with signing unless the connection has TLS).
+    """
+
+    urls: Sequence[str]
+    user: str = ""
+    password: str = ""
+    ca_file: Path | None = None
+    connect_s: float = 5.0
+    operation_s: float = 10.0
+
+
+class Link:
+    """What `domain` needs of a connection: the operations of LDAP with the controls of Active Directory. A
+    failed operation raises DirectoryError.
+    """
+
+    def root(self) -> Entry:
+        """Return the attributes of the domain controller itself (rootDSE)."""
+        raise NotImplementedError
+
+    def search(
+        self, base: str, scope: int, condition: str, attributes: Sequence[str], *, deleted: bool = False
+    ) -> Iterator[Entry]:
+        """Yield the entries that meet the filter `condition`, in pages. `deleted` includes tombstones."""
+        raise NotImplementedError
+
+    def add(self, path: str, attributes: Mapping[str, list[bytes]]) -> None:
+        """Add an entry. Of nTSecurityDescriptor only the DACL counts."""
+        raise NotImplementedError
+
+    def modify(self, path: str, changes: Mapping[str, list[bytes]]) -> None:
+        """Replace attributes; an empty list deletes one. Of nTSecurityDescriptor only the DACL counts."""
+        raise NotImplementedError
+
+    def delete(self, path: str) -> None:
+        """Delete an entry with all that is below it."""
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Close the connection; the next operation opens another one."""
+        raise NotImplementedError
+
+
+class LdapLink(Link):
+    """A connection by libldap, opened at the first operation and again after a failure."""
+
+    def __init__(self, settings: LdapSettings) -> None:
+        self._settings = settings
+        self._connection: Any = None
+
+    def root(self) -> Entry:
+        found = list(self.search("", BASE, "(objectClass=*)", ["*", "+"]))
+        if not found:
+            raise _not_connected("the domain controller shows no rootDSE")
+        return found[0]
+
+    def search(
+        self, base: str, scope: int, condition: str, attributes: Sequence[str], *, deleted: bool = False
+    ) -> Iterator[Entry]:
+        controls = [_security_flags(_OWNER_GROUP_DACL)] if base else []  # rootDSE has no descriptor
+        if deleted:
+            controls.append(RequestControl(_SHOW_DELETED, True, None))
+        paged = SimplePagedResultsControl(True, size=PAGE, cookie="")
+        while True:
+            present = [*controls, paged] if scope != BASE else controls
+            found, answers = self._run(partial(self._page, base, scope, condition, list(attributes), present))
+            for path, kept in found:
+                if path is not None:  # else a reference to another domain
+                    yield Entry(path, {name.lower(): values for name, values in kept.items()})
+            cookies = [
+                one.cookie for one in answers if one.controlType == SimplePagedResultsControl.controlType
+            ]
+            if not cookies or not cookies[0]:
+                return
+            paged.cookie = cookies[0]
+
+    def _page(
+        self,
+        base: str,
+        scope: int,
+        condition: str,
+        attributes: list[str],
+        controls: list[RequestControl],
+        connection: Any,
+    ) -> tuple[list[tuple[str | None, dict[str, list[bytes]]]], list[Any]]:
+        """Return (entries, response controls) of one search."""
+        number = connection.search_ext(base, scope, condition, attributes, serverctrls=controls)
+        _type, found, _number, answers = connection.result3(number, timeout=self._settings.operation_s)
+        return found, answers
+
+    def add(self, path: str, attributes: Mapping[str, list[bytes]]) -> None:
+        self._run(
+            lambda connection: connection.add_ext_s(
+                path, list(attributes.items()), serverctrls=[_security_flags(_DACL)]
+            )
+        )
+
+    def modify(self, path: str, changes: Mapping[str, list[bytes]]) -> None:
+        replaced = [(ldap.MOD_REPLACE, name, values or None) for name, values in changes.items()]
+        self._run(
+            lambda connection: connection.modify_ext_s(path, replaced, serverctrls=[_security_flags(_DACL)])
+        )
+
+    def delete(self, path: str) -> None:
+        tree = RequestControl(_TREE_DELETE, True, None)
+        self._run(lambda connection: connection.delete_ext_s(path, serverctrls=[tree]))
+
+    def close(self) -> None:
+        connection, self._connection = self._connection, None
+        if connection is not None:
+            try:
+                connection.unbind_s()
+            except ldap.LDAPError:
+                return  # it was closed already
+
+    def _run(self, operation: Callable[[Any], T]) -> T:
+        try:
+            if self._connection is None:
+                self._connection = self._opened()
+            return operation(self._connection)
+        except ldap.LDAPError as error:
+            if isinstance(error, _NOT_CONNECTED):
+                self.close()
+            raise _as_directory_error(error) from None
+
+    def _opened(self) -> Any:
+        failure: ldap.LDAPError | None = None
+        for url in self._settings.urls:
+            try:
+                return self._bound(url)
+            except ldap.LDAPError as error:
+                failure = error
+        assert failure is not None  # noqa: S101 - there is at least one URL
+        raise failure
+
+    def _bound(self, url: str) -> Any:
+        settings = self._settings
+        secret = url.startswith("ldaps:")
+        connection = ldap.initialize(url)
+        connection.set_option(ldap.OPT_REFERRALS, 0)
+        connection.set_option(ldap.OPT_NETWORK_TIMEOUT, settings.connect_s)
+        connection.set_option(ldap.OPT_TIMEOUT, settings.operation_s)
+        connection.set_option(ldap.OPT_X_SASL_NOCANON, 1)
+        if settings.ca_file is not None:
+            connection.set_option(ldap.OPT_X_TLS_CACERTFILE, str(settings.ca_file))
+        connection.set_option(ldap.OPT_X_TLS_REQUIRE_CERT, ldap.OPT_X_TLS_DEMAND)
+        connection.set_option(ldap.OPT_X_TLS_NEWCTX, 0)
+        if settings.user:
+            if not secret:  # a password never travels in clear
+                connection.start_tls_s()
+            connection.simple_bind_s(settings.user, settings.password)
+            return connection
+        if secret:  # Active Directory refuses signing inside TLS
+            connection.set_option(ldap.OPT_X_SASL_SSF_MAX, 0)
+        else:
+            connection.set_option(ldap.OPT_X_SASL_SSF_MIN, 1)
+        connection.sasl_interactive_bind_s("", ldap.sasl.gssapi())
+        return connection
+
+
+def _security_flags(flags: int) -> RequestControl:
+    """The control that says which parts of nTSecurityDescriptor are meant (MS-ADTS 3.1.1.3.4.1.11)."""
+    return RequestControl(_SECURITY_FLAGS, True, bytes((0x30, 3, 2, 1, flags)))
+
+
+def _not_connected(detail: str) -> DirectoryError:
+    return DirectoryError(DirectoryOperationResult.NOT_CONNECTED, detail)
+
+
+def _as_directory_error(error: ldap.LDAPError) -> DirectoryError:
+    """The DirectoryError of a result code (2.2.6)."""
+    facts = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
+    detail = " ".join(f"{facts.get('desc', '')}: {facts.get('info', '')}".split()).strip(": ")
+    detail = f"the domain controller answered: {detail or type(error).__name__}"
+    if isinstance(error, _NOT_CONNECTED):
+        return _not_connected(detail)
+    if isinstance(error, ldap.INSUFFICIENT_ACCESS):
+        return DirectoryError(DirectoryOperationResult.GENERIC_ERROR, detail, refusal=AccessDenied(detail))
+    return DirectoryError(_RESULTS.get(type(error), DirectoryOperationResult.GENERIC_ERROR), detail)

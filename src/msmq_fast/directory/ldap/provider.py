@@ -1,0 +1,277 @@
+"""The directory of a domain as the queue manager uses it: reads come from a copy of the domain's objects in
+memory, changes go to a domain controller.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Collection, Iterable
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+from uuid import UUID
+
+from msmq_fast.directory.enumerations import MAX_HANDLES, failed
+from msmq_fast.directory.filters import Filter, equals
+from msmq_fast.directory.index import ObjectIndex
+from msmq_fast.directory.ldap.domain import Changes, Domain
+from msmq_fast.directory.ldap.worker import Worker
+from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject, attribute_kind
+from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.directory.provider import Join
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic
+from msmq_fast.directory.searching import SearchableDirectory
+from msmq_fast.store.completion import Completion
+
+__all__ = ["Intervals", "LdapDirectory"]
+
+_log = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+_LISTED_PROBLEMS: Final = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Intervals:
+    """Seconds between two looks for changes, between two complete readings, which also find what was deleted,
+    and from a failure to the next attempt.
+    """
+
+    changes: float = 10.0
+    complete: float = 3_600.0
+    retry: float = 5.0
+
+
+class LdapDirectory(SearchableDirectory):
+    """Implements `DirectoryProvider` on a domain. Until the domain has been read for the first time, reads
+    fail with DirectoryNotConnected. After that they are answered at once, also while no domain controller
+    answers; changes then fail.
+
+    `monotonic` returns seconds. Implements `Timed`: `next_deadline` and `expire` are for the clock of the
+    queue manager.
+    """
+
+    integrated = True
+    keeps_copy = True
+
+    def __init__(
+        self,
+        domain: Domain,
+        worker: Worker,
+        monotonic: Callable[[], float],
+        *,
+        intervals: Intervals | None = None,
+        max_handles: int = MAX_HANDLES,
+    ) -> None:
+        super().__init__(max_handles)
+        self._domain = domain
+        self._worker = worker
+        self._monotonic = monotonic
+        self._intervals = intervals or Intervals()
+        self._objects: dict[ObjectType, ObjectIndex] | None = None
+        self._lists: dict[UUID, tuple[str, ...]] = {}
+        self._controller = ""
+        self._usn = 0
+        self._reading: Completion[None] | None = None
+        self._due: float | None = None
+        self._complete_due = 0.0
+        self._failing = ""
+        self._started: Completion[None] = Completion()
+
+    @property
+    def server(self) -> str:
+        """The distinguished name of the domain controller that answered last, "" before the first answer."""
+        return self._controller
+
+    @property
+    def failing(self) -> str:
+        """Why the last reading of the domain failed, "" if it succeeded."""
+        return self._failing
+
+    def count(self, kind: ObjectType) -> int | None:
+        """Return how many objects of a type the copy has, None before the first reading."""
+        return None if self._objects is None else len(self._objects[kind])
+
+    def start(self) -> Completion[None]:
+        """Read the domain, and keep the copy fresh from then on. Resolves after the first complete
+        reading.
+        """
+        self._refresh()
+        return self._started
+
+    def close(self) -> None:
+        """Stop reading."""
+        self._due = None
+        self._worker.close()
+
+    # ---- the copy
+
+    def next_deadline(self) -> float | None:
+        """Return the time of the next reading, in monotonic seconds; None while one is running."""
+        return self._due
+
+    def expire(self, now: float) -> None:
+        """Read what has changed in the domain, if the time has come."""
+        if self._due is not None and now >= self._due:
+            self._refresh()
+
+    def _refresh(self) -> Completion[None]:
+        """Read what has changed, or everything if that is due. A reading that runs already is shared."""
+        if self._reading is not None:
+            return self._reading
+        self._due = None
+        domain, controller, usn = self._domain, self._controller, self._usn
+        complete = self._objects is None or self._monotonic() >= self._complete_due
+        done = self._worker.submit(domain.load if complete else lambda: domain.changes(controller, usn))
+        reading: Completion[None] = Completion()
+        self._reading = reading
+
+        def read(done: Completion[Changes]) -> None:
+            self._reading = None
+            now = self._monotonic()
+            error = done.exception()
+            if error is None:
+                self._take(done.result(), now)
+                self._due = now + self._intervals.changes
+                self._note("")
+                reading.resolve(None)
+                self._started.resolve(None)
+                return
+            self._due = now + self._intervals.retry
+            self._note(str(error))
+            reading.fail(error)
+
+        done.add_done_callback(read)
+        return reading
+
+    def _note(self, failing: str) -> None:
+        if failing and not self._failing:
+            _log.warning("the domain cannot be read: %s", failing)
+        elif self._failing and not failing:
+            _log.info("the domain is read again: %s", self._controller)
+        self._failing = failing
+
+    def _take(self, changes: Changes, now: float) -> None:
+        for line in changes.problems[:_LISTED_PROBLEMS]:
+            _log.warning("an object of the domain is passed over: %s", line)
+        if len(changes.problems) > _LISTED_PROBLEMS:
+            _log.warning("%d more objects of the domain are passed over", len(changes.problems) - 5)
+        self._controller, self._usn = changes.controller, changes.usn
+        if changes.complete or self._objects is None:
+            self._objects = {kind: ObjectIndex(kind) for kind in ObjectType}
+            self._lists = dict(changes.lists)
+            self._complete_due = now + self._intervals.complete
+        for item in changes.objects:
+            self._put(item)
+        for identifier in changes.gone:
+            for objects in self._objects.values():
+                objects.discard(identifier)
+        if not changes.complete and (changes.objects or changes.gone):
+            self._lists.clear()  # a member may have changed; the next use asks again
+
+    def _put(self, item: DirectoryObject) -> None:
+        if self._objects is not None:
+            self._objects[item.kind].put(item)
+
+    def _search(self, kind: ObjectType, conditions: Filter) -> Iterable[DirectoryObject]:
+        if self._objects is None:
+            reason = self._failing or "it has not been read yet"
+            raise DirectoryError(
+                DirectoryOperationResult.NOT_CONNECTED,
+                f"the domain is not known: {reason}",
+                kind=kind,
+            )
+        return self._objects[kind].search(conditions)
+
+    # ---- operations
+
+    def read(
+        self,
+        kind: ObjectType,
+        conditions: Filter = (),
+        attributes: Collection[str] | None = None,
+        *,
+        force: bool = False,
+    ) -> Completion[DirectoryObject]:
+        """Read the first object that meets the conditions; see DirectoryProvider. `force` reads the changes
+        of the domain first.
+        """
+        found = super().read(kind, conditions, attributes)
+        if not force and self._objects is not None:
+            return found
+        return self._refresh().then(lambda _: SearchableDirectory.read(self, kind, conditions, attributes))
+
+    def create(
+        self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
+    ) -> Completion[UUID]:
+        try:
+            wanted = self._limited(item, attributes)
+            for name in RULES[item.kind].required:
+                if name not in wanted.values:
+                    raise generic(f"a new {item.kind.title} needs the attribute {name}", item.kind)
+        except (DirectoryError, ValueError) as error:
+            return failed(error if isinstance(error, DirectoryError) else generic(str(error), item.kind))
+
+        def made(found: DirectoryObject) -> Completion[UUID]:
+            self._put(found)
+            identifier: UUID = found[IDENTIFIER]
+            return self._joined(join, identifier).then(lambda _: Completion.of(identifier))
+
+        return self._worker.submit(lambda: self._domain.create(wanted)).then(made)
+
+    def write(
+        self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
+    ) -> Completion[None]:
+        rules = RULES[item.kind]
+        kept = {IDENTIFIER, *rules.fixed, *rules.computed}
+        try:
+            wanted = self._limited(item, attributes).values
+        except ValueError as error:
+            return failed(generic(str(error), item.kind))
+        values = {name: value for name, value in wanted.items() if name not in kept}
+
+        def written(found: DirectoryObject) -> Completion[None]:
+            self._put(found)
+            return self._joined(join, found[IDENTIFIER])
+
+        return self._worker.submit(lambda: self._domain.write(item, values)).then(written)
+
+    def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
+        def deleted(identifier: UUID) -> Completion[None]:
+            if self._objects is not None:
+                self._objects[item.kind].discard(identifier)
+            return self._joined(join, identifier)
+
+        return self._worker.submit(lambda: self._domain.delete(item)).then(deleted)
+
+    def _joined(self, join: Join | None, identifier: UUID) -> Completion[None]:
+        if join is not None:
+            join(identifier)
+        return Completion.of(None)
+
+    def _limited(self, item: DirectoryObject, attributes: Collection[str] | None) -> DirectoryObject:
+        for name in attributes or ():
+            attribute_kind(item.kind, name)
+        if attributes is None:
+            return item
+        values: dict[str, Any] = {name: value for name, value in item.values.items() if name in attributes}
+        return DirectoryObject.trusted(item.kind, values)
+
+    def resolve_list(self, identifier: UUID, domain: str = "") -> Completion[tuple[str, ...]]:
+        found = self._lists.get(identifier)
+        if found is not None:
+            return Completion.of(found)
+
+        def resolved(members: tuple[str, ...]) -> Completion[tuple[str, ...]]:
+            self._lists[identifier] = members
+            return Completion.of(members)
+
+        return self._worker.submit(lambda: self._domain.members(identifier)).then(resolved)
+
+    def machine_sid(self, computer: str) -> Completion[str]:
+        known = SearchableDirectory.read(
+            self, ObjectType.QUEUE_MANAGER, (equals("ComputerName", computer),), ("MachineSid",)
+        )
+        if known.exception() is None:
+            return known.then(lambda item: Completion.of(item["MachineSid"]))
+        return self._worker.submit(lambda: self._domain.computer_sid(computer))

@@ -1,0 +1,236 @@
+"""The attributes of Active Directory behind those of the data model (MS-MQDSSM 2.2.2, 3.1.6.1, 3.1.6.11).
+
+Active Directory keeps Booleans as `TRUE` and `FALSE`, and all integers as signed numbers of 32 bits: the
+quota 4294967295 is -1 there.
+"""
+
+from __future__ import annotations
+
+import calendar
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+from uuid import UUID
+
+from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.security.errors import SecurityDataError
+from msmq_fast.security.sid import Sid, sid
+
+Attributes = Mapping[str, Sequence[bytes]]
+"""The attributes of an entry: name in lower case → values. An attribute without values is absent."""
+
+_TIME = re.compile(rb"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.\d+)?Z")
+LABEL_LENGTH = 124
+"""The longest label, in characters, that the schema of Active Directory allows."""
+
+
+@dataclass(frozen=True, slots=True)
+class Codec:
+    """How one kind of values is kept. `decode` takes the values of an attribute, at least one, and raises
+    ValueError if they are malformed. `encode` returns the values; none if the attribute is to be absent.
+    """
+
+    decode: Callable[[Sequence[bytes]], Any]
+    encode: Callable[[Any], list[bytes]]
+
+
+@dataclass(frozen=True, slots=True)
+class Field:
+    """An attribute of the data model and the LDAP attribute that keeps it. `default` is the value of an
+    absent attribute (3.1.6.11), None if there is none. A `fixed` attribute is written at creation only, and
+    a `read` one never.
+    """
+
+    name: str
+    attribute: str
+    codec: Codec
+    default: Any = None
+    fixed: bool = False
+    read: bool = False
+
+
+def _flag(values: Sequence[bytes]) -> bool:
+    if values[0] not in (b"TRUE", b"FALSE"):
+        raise ValueError("expected TRUE or FALSE")
+    return values[0] == b"TRUE"
+
+
+def _time(values: Sequence[bytes]) -> int:
+    matched = _TIME.fullmatch(values[0])
+    if matched is None:
+        raise ValueError("expected a generalized time")
+    year, month, day, hour, minute, second = (int(part) for part in matched.groups())
+    return max(0, calendar.timegm((year, month, day, hour, minute, second)))
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 32) if value >= 1 << 31 else value
+
+
+def _sid(values: Sequence[bytes]) -> str:
+    try:
+        return str(Sid.from_bytes(values[0]))
+    except SecurityDataError as error:
+        raise ValueError(str(error)) from None
+
+
+def _guid(value: bytes) -> UUID:
+    return UUID(bytes_le=value)
+
+
+def _text(value: str) -> list[bytes]:
+    return [value.encode()] if value else []
+
+
+TEXT = Codec(lambda values: values[0].decode(), _text)
+FLAG = Codec(_flag, lambda value: [b"TRUE" if value else b"FALSE"])
+FLAGS = Codec(lambda values: int(values[0]) != 0, lambda value: [b"1" if value else b"0"])
+"""A Boolean that Active Directory keeps as a list of integers."""
+UNSIGNED = Codec(lambda values: int(values[0]) % (1 << 32), lambda value: [b"%d" % _signed(value)])
+NUMBER = Codec(lambda values: int(values[0]), lambda value: [b"%d" % value])
+GUID = Codec(lambda values: _guid(values[0]), lambda value: [value.bytes_le])
+GUIDS = Codec(
+    lambda values: tuple(_guid(value) for value in values), lambda value: [one.bytes_le for one in value]
+)
+BLOB = Codec(lambda values: bytes(values[0]), lambda value: [value] if value else [])
+BLOBS = Codec(lambda values: tuple(bytes(value) for value in values), list)
+TIME = Codec(_time, lambda value: [])
+SID = Codec(_sid, lambda value: [sid(value).data])
+OS_TYPE = Codec(lambda values: int(values[0]) >> 8, lambda value: [b"%d" % (value << 8)])
+YES_NO = Codec(lambda values: values[0].upper() != b"N", lambda value: [b"Y" if value else b"N"])
+VERSION = Codec(lambda values: int(values[0]) == 3, lambda value: [b"3" if value else b"200"])
+
+_SECURITY = Field("Security", "nTSecurityDescriptor", BLOB)
+_TIMES = (
+    Field("CreateTime", "whenCreated", TIME, read=True),
+    Field("ModifyTime", "whenChanged", TIME, read=True),
+)
+
+FIELDS: Mapping[ObjectType, tuple[Field, ...]] = MappingProxyType(
+    {
+        ObjectType.QUEUE: (
+            Field("Label", "mSMQLabelEx", TEXT, ""),
+            Field("Type", "mSMQQueueType", GUID, UUID(int=0)),
+            Field("Journaling", "mSMQJournal", FLAG, False),
+            Field("Quota", "mSMQQueueQuota", UNSIGNED, 0xFFFF_FFFF),
+            Field("JournalQuota", "mSMQQueueJournalQuota", UNSIGNED, 0xFFFF_FFFF),
+            Field("Authentication", "mSMQAuthenticate", FLAG, False),
+            Field("PrivacyLevel", "mSMQPrivacyLevel", NUMBER, 1),
+            Field("Transactional", "mSMQTransactional", FLAG, False, fixed=True),
+            Field("MulticastAddress", "MSMQ-MulticastAddress", TEXT, ""),
+            Field("BasePriority", "mSMQBasePriority", NUMBER, 0),
+            _SECURITY,
+            *_TIMES,
+        ),
+        ObjectType.QUEUE_MANAGER: (
+            Field("QueueManagerVersion", "mSMQComputerTypeEx", TEXT, ""),
+            Field("OperatingSystemType", "mSMQOSType", OS_TYPE),
+            Field("QueueManagerQuota", "mSMQQuota", UNSIGNED, 0x0010_0000),
+            Field("JournalQuota", "mSMQJournalQuota", UNSIGNED, 0xFFFF_FFFF),
+            Field("ForeignSystem", "mSMQForeign", FLAG, False),
+            Field("SiteIdentifierList", "mSMQSites", GUIDS, ()),
+            Field("RoutingServer", "mSMQRoutingServices", FLAG, False),
+            Field("DirectoryServer", "mSMQDsServices", FLAG, False),
+            Field("SupportingServer", "mSMQDependentClientServices", FLAG, False),
+            Field("PublicEncryptionKeyList", "mSMQEncryptKey", BLOB, b""),
+            _SECURITY,
+            *_TIMES,
+        ),
+        ObjectType.SITE: (
+            Field("IntraSiteReplicationInterval", "mSMQInterval1", UNSIGNED, 2),
+            Field("InterSiteReplicationInterval", "mSMQInterval2", UNSIGNED, 10),
+            Field("ForeignSite", "mSMQSiteForeign", FLAG, False),
+            Field("MigratedFromMsmq10", "mSMQNt4Stub", FLAGS),
+            _SECURITY,
+        ),
+        ObjectType.ROUTING_LINK: (
+            Field("Description", "description", TEXT, ""),
+            Field("ActualCost", "mSMQCost", NUMBER),
+        ),
+        ObjectType.ENTERPRISE: (
+            Field("WeakenedSecurity", "mSMQNameStyle", FLAG, False),
+            Field("NonLDAPCapableQueueManagerNotification", "mSMQCSPName", YES_NO, True),
+            Field("DefaultTimeToLive", "mSMQLongLived", UNSIGNED, 345_600),
+            Field("OldDirectory", "mSMQVersion", VERSION, False),
+            _SECURITY,
+        ),
+        ObjectType.USER: (
+            Field("CertificateDigestList", "mSMQDigests", BLOBS, ()),
+            Field("Certificates", "mSMQSignCertificates", BLOB, b""),
+            Field("SecurityIdentifier", "objectSid", SID, read=True),
+        ),
+    }
+)
+"""Attributes that follow from one LDAP attribute alone. `entries` computes the rest."""
+
+COMPUTER_FIELDS = (
+    Field("QualifiedComputerName", "dNSHostName", TEXT),
+    Field("OperatingSystemVersion", "operatingSystemVersion", TEXT),
+    Field("MachineSid", "objectSid", SID, read=True),
+    Field("PublicSigningKeyList", "mSMQSignCertificates", BLOB, b""),
+)
+"""Attributes of a queue manager that its computer object keeps (3.1.6.11.1)."""
+
+CLASSES: Mapping[ObjectType, str] = MappingProxyType(
+    {
+        ObjectType.QUEUE: "mSMQQueue",
+        ObjectType.QUEUE_MANAGER: "mSMQConfiguration",
+        ObjectType.SITE: "site",
+        ObjectType.ROUTING_LINK: "mSMQSiteLink",
+        ObjectType.ENTERPRISE: "mSMQEnterpriseSettings",
+        ObjectType.USER: "user",
+    }
+)
+
+# The bits of mSMQServiceType (3.1.6.1.1.5).
+ROUTING_SERVICE = 0x01
+REMOTE_ACCESS_SERVICE = 0x10
+SERVER_TYPES = {2: 0x02, 3: 0x04, 4: 0x08}  # DirectoryServerType → bit
+
+
+def wanted_attributes(kind: ObjectType) -> list[str]:
+    """Return the LDAP attributes that make an object of this type."""
+    found = [field.attribute for field in FIELDS[kind]]
+    more = {
+        ObjectType.QUEUE: ["mSMQQueueNameExt", "memberOf"],
+        ObjectType.QUEUE_MANAGER: ["mSMQServiceType", "mSMQOutRoutingServers", "mSMQInRoutingServers"],
+        ObjectType.SITE: ["cn"],
+        ObjectType.ROUTING_LINK: ["mSMQSite1", "mSMQSite2", "mSMQSiteGates"],
+    }
+    return ["objectClass", "objectGUID", "uSNChanged", *found, *more.get(kind, [])]
+
+
+def decode_fields(fields: Sequence[Field], attributes: Attributes) -> dict[str, Any]:
+    """Return the attributes of the data model: name → value. Raises ValueError, whose text names the LDAP
+    attribute that is malformed.
+    """
+    values: dict[str, Any] = {}
+    for field in fields:
+        kept = attributes.get(field.attribute.lower())
+        if not kept:
+            if field.default is not None:
+                values[field.name] = field.default
+            continue
+        try:
+            values[field.name] = field.codec.decode(kept)
+        except (ValueError, IndexError) as error:
+            raise ValueError(f"{field.attribute}: {error}") from None
+    return values
+
+
+def encode_fields(
+    fields: Sequence[Field], values: Mapping[str, Any], *, creating: bool
+) -> dict[str, list[bytes]]:
+    """Return the LDAP attributes for attributes of the data model. An empty list deletes an attribute; at
+    creation, such an attribute is left out.
+    """
+    changes: dict[str, list[bytes]] = {}
+    for field in fields:
+        if field.name not in values or field.read or (field.fixed and not creating):
+            continue
+        encoded = field.codec.encode(values[field.name])
+        if encoded or not creating:
+            changes[field.attribute] = encoded
+    return changes

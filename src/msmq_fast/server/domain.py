@@ -1,0 +1,65 @@
+"""The domain of a server: the connection to Active Directory that section [directory] describes."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from msmq_fast.config.sections.directory import DirectoryConfig
+from msmq_fast.directory.provider import DirectoryProvider
+from msmq_fast.qm.settings import DirectoryMode
+from msmq_fast.server.declarations import DeclarationError
+
+if TYPE_CHECKING:
+    from msmq_fast.directory.ldap.domain import Domain
+    from msmq_fast.directory.ldap.worker import Post
+
+__all__ = ["domain_directory", "domain_of"]
+
+
+def domain_of(config: DirectoryConfig) -> Domain:
+    """Return the domain of a configuration; it connects at its first operation. Raises DeclarationError."""
+    if not config.url:
+        raise DeclarationError(
+            'directory.url: give the domain controllers, for example ["ldap://dc1.corp.example"]'
+        )
+    if bool(config.user) != (config.password_file is not None):
+        raise DeclarationError("directory.user and directory.password_file belong together")
+    try:
+        from msmq_fast.directory.ldap.domain import Domain
+        from msmq_fast.directory.ldap.link import LdapLink, LdapSettings
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] not in ("ldap", "_ldap"):
+            raise
+        raise DeclarationError(
+            'directory.mode = "domain" needs python-ldap: install msmq-fast[ldap]'
+        ) from None
+    password = ""
+    if config.password_file is not None:
+        try:
+            password = config.password_file.read_text(encoding="utf-8").rstrip("\r\n")
+        except (OSError, UnicodeDecodeError) as error:
+            raise DeclarationError(f"directory.password_file: {config.password_file}: {error}") from None
+        if not password:  # a log-on without password would be an anonymous one
+            raise DeclarationError(f"directory.password_file: {config.password_file} is empty")
+    if config.keytab is not None:  # libldap takes the credentials from the environment
+        os.environ.setdefault("KRB5_CLIENT_KTNAME", str(config.keytab))
+        os.environ.setdefault("KRB5CCNAME", "MEMORY:msmq-fast-directory")
+    return Domain(LdapLink(LdapSettings(config.url, config.user, password, config.ca_file)))
+
+
+def domain_directory(
+    config: DirectoryConfig, monotonic: Callable[[], float], post: Post
+) -> DirectoryProvider | None:
+    """Return the directory of a server in a domain, None for one with another kind of directory. `post`
+    calls a function on the event loop. Raises DeclarationError.
+    """
+    if config.mode != DirectoryMode.DOMAIN.value:
+        return None
+    domain = domain_of(config)
+    from msmq_fast.directory.ldap.provider import Intervals, LdapDirectory
+    from msmq_fast.directory.ldap.worker import ThreadWorker
+
+    intervals = Intervals(config.changes_interval, config.complete_interval)
+    return LdapDirectory(domain, ThreadWorker(post), monotonic, intervals=intervals)
