@@ -252,8 +252,11 @@ class Assembly:
 
     def _soon(self, function: Callable[..., object], *arguments: object) -> None:
         """Call a function on the event loop, from any thread. What it writes to the store is committed."""
-        self._loop.call_soon_threadsafe(self._runtime.commit_loop.touch)
-        self._loop.call_soon_threadsafe(function, *arguments)
+        self._loop.call_soon_threadsafe(self._committed, function, *arguments)
+
+    def _committed(self, function: Callable[..., object], *arguments: object) -> None:
+        self._runtime.commit_loop.touch()
+        function(*arguments)
 
     def _bind(self) -> dict[str, list[socket.socket]]:
         listen = self._config.listen

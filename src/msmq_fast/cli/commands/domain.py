@@ -136,7 +136,7 @@ def _join(arguments: argparse.Namespace) -> int:
     finally:
         store.close()
     show(
-        {"joined": name, "object": facts["object"], "guid": str(guid), "created": created},
+        {"joined": name, "object": facts["object"], "guid": str(guid), "new": created},
         arguments.form,
     )
     return Exit.OK

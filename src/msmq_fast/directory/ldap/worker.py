@@ -78,4 +78,5 @@ class ThreadWorker:
             run: Any = self._waiting.get()
             if run is None:
                 return
-            run()
+            if not self._closed:
+                run()
