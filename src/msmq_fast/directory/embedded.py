@@ -17,11 +17,11 @@ from msmq_fast.directory.filters import Filter, equals
 from msmq_fast.directory.index import ObjectIndex
 from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject, attribute_kind
 from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.directory.paths import check_public
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
 from msmq_fast.directory.searching import SearchableDirectory, as_directory_error
-from msmq_fast.packet.names import Scope, parse_path
-from msmq_fast.protocol.errors import IllegalQueuePathName, MessageStorageFailed
+from msmq_fast.protocol.errors import MessageStorageFailed
 from msmq_fast.store import decode
 from msmq_fast.store.completion import Completion
 from msmq_fast.store.paging import scan_pages
@@ -145,7 +145,7 @@ class EmbeddedDirectory(SearchableDirectory):
             if name not in values:
                 raise generic(f"a new {kind.title} needs the attribute {name}", kind)
         if kind is ObjectType.QUEUE:
-            _check_public(values["Pathname"])
+            check_public(values["Pathname"])
         identifier = item.identifier
         if identifier is None:
             identifier = UUID(bytes=self._environment.random_bytes(16), version=4)
@@ -270,15 +270,6 @@ def _stored(kind: ObjectType, key: bytes, record: bytes) -> DirectoryObject:
     for name in RULES[kind].required:
         item[name]
     return item
-
-
-def _check_public(path: str) -> None:
-    try:
-        part = parse_path(path, "").part
-    except IllegalQueuePathName as error:
-        raise ValueError(error.detail) from None
-    if "\\" not in path or part.scope is not Scope.PUBLIC or part.subqueue or part.journal:
-        raise ValueError(f"Pathname: {path!r} is not the path of a public queue (computer\\queue)")
 
 
 def _exists(kind: ObjectType, detail: str) -> DirectoryError:

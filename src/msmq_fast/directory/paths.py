@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.packet.names import Scope, parse_path
+from msmq_fast.protocol.errors import IllegalQueuePathName
 
 _LONGEST_NAME = 63  # characters of a queue name that is not shortened
 _KEPT = 55  # characters of one that is
@@ -68,3 +70,13 @@ def full_path(item: DirectoryObject, root: str) -> str:
 
 def _machine(computer: str, root: str) -> str:
     return f"CN=msmq,CN={escaped(computer)},CN=Computers,{root}"
+
+
+def check_public(path: str) -> None:
+    """Raise ValueError unless `path` is the path of a public queue, with the name of its computer."""
+    try:
+        part = parse_path(path, "").part
+    except IllegalQueuePathName as error:
+        raise ValueError(error.detail) from None
+    if "\\" not in path or part.scope is not Scope.PUBLIC or part.subqueue or part.journal:
+        raise ValueError(f"Pathname: {path!r} is not the path of a public queue (computer\\queue)")

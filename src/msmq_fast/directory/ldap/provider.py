@@ -17,6 +17,7 @@ from msmq_fast.directory.ldap.domain import Changes, Domain
 from msmq_fast.directory.ldap.worker import Worker
 from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject, attribute_kind
 from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.directory.paths import check_public
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic
 from msmq_fast.directory.searching import SearchableDirectory
@@ -209,6 +210,8 @@ class LdapDirectory(SearchableDirectory):
             for name in RULES[item.kind].required:
                 if name not in wanted.values:
                     raise generic(f"a new {item.kind.title} needs the attribute {name}", item.kind)
+            if item.kind is ObjectType.QUEUE:
+                check_public(wanted["Pathname"])
         except (DirectoryError, ValueError) as error:
             return failed(error if isinstance(error, DirectoryError) else generic(str(error), item.kind))
 

@@ -1,0 +1,79 @@
+"""A domain of Active Directory, and providers on it. The tests need root, Samba and python-ldap."""
+
+from __future__ import annotations
+
+import itertools
+import time
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, TypeVar
+
+import pytest
+
+from msmq_fast.directory.results import DirectoryError
+from msmq_fast.store.completion import Completion
+from tests.support.processes.samba import PASSWORD, PROGRAMS, DomainController, serving
+
+if TYPE_CHECKING:
+    from msmq_fast.directory.ldap.provider import LdapDirectory
+
+__all__ = ["ADDRESS", "NEEDS", "Inline", "computer", "controller", "make_provider", "provider"]
+
+T = TypeVar("T")
+ADDRESS = "127.0.20.10"
+NEEDS = [
+    pytest.mark.needs(*PROGRAMS, modules=("ldap",), rights=["root"]),
+    pytest.mark.timeout(240),
+]
+_NUMBERS = itertools.count(1)
+
+
+class Inline:
+    """A worker that performs each operation at once."""
+
+    def submit(self, operation: Callable[[], T]) -> Completion[T]:
+        done: Completion[T] = Completion()
+        try:
+            done.resolve(operation())
+        except DirectoryError as error:
+            done.fail(error)
+        return done
+
+    def close(self) -> None:
+        """No thread has to end."""
+
+
+@pytest.fixture(scope="module")
+def controller(tmp_path_factory: pytest.TempPathFactory) -> Iterator[DomainController]:
+    with serving(tmp_path_factory.mktemp("domain") / "dc", ADDRESS) as controller:
+        yield controller
+
+
+@pytest.fixture
+def computer(controller: DomainController) -> str:
+    """The name of a new computer account."""
+    name = f"PC{next(_NUMBERS)}-{time.time_ns() % 100_000}"
+    controller.computer(name)
+    return name
+
+
+@pytest.fixture
+def provider(controller: DomainController) -> LdapDirectory:
+    return make_provider(controller)
+
+
+def make_provider(controller: DomainController, user: str = "") -> LdapDirectory:
+    """A provider that has read the domain, with the account of a user."""
+    from msmq_fast.directory.ldap.domain import Domain
+    from msmq_fast.directory.ldap.link import LdapLink, LdapSettings
+    from msmq_fast.directory.ldap.provider import LdapDirectory
+
+    settings = LdapSettings(
+        [controller.url],
+        user or controller.administrator,
+        PASSWORD,
+        controller.ca_file,
+        operation_s=60,
+    )
+    found = LdapDirectory(Domain(LdapLink(settings)), Inline(), time.monotonic)
+    found.start().result()
+    return found
