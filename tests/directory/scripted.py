@@ -32,6 +32,20 @@ class ScriptedDirectory:
         self._held: list[tuple[Completion[Any], Completion[Any]]] = []
 
     integrated = True
+    keeps_copy = False
+    is_authority = False
+
+    def start(self) -> Completion[None]:
+        return self._inner.start()
+
+    def close(self) -> None:
+        self._inner.close()
+
+    def next_deadline(self) -> float | None:
+        return self._inner.next_deadline()
+
+    def expire(self, now: float) -> None:
+        self._inner.expire(now)
 
     @property
     def server(self) -> str:

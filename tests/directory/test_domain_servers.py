@@ -159,7 +159,8 @@ def test_a_server_starts_without_the_domain_controller(
         alpha.ok("send", r"ALPHA\kept", "--body", "x")
     finally:
         controller.start()
-    until(lambda: alpha.run("directory", "list", "Queue").returncode == 0 and known(alpha, guid), timeout=60)
+    until(lambda: alpha.run("directory", "list", "Queue").returncode == 0, timeout=60)
+    until(lambda: known(alpha, guid), timeout=30)
     assert len(alpha.ok("receive", f"PUBLIC={guid}")) == 1
 
 

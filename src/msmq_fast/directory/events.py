@@ -251,10 +251,11 @@ class DirectoryEvents:
             if "\\private$\\" in path.casefold() or queue.identifier is None:
                 continue
             self.read(ObjectType.QUEUE, (equals(IDENTIFIER, queue.identifier),)).add_done_callback(
-                self._refresh_queue
+                self.refresh_queue
             )
 
-    def _refresh_queue(self, answer: Completion[DirectoryObject]) -> None:
+    def refresh_queue(self, answer: Completion[DirectoryObject]) -> None:
+        """Give the local queue the properties that the directory has, if it has answered."""
         if answer.exception() is None:
             self._local.refresh_queue(answer.result())
 

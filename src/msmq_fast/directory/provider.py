@@ -43,6 +43,12 @@ class DirectoryProvider(Protocol):
         """Whether reads are answered from a copy while the directory is not connected."""
 
     @property
+    def is_authority(self) -> bool:
+        """Whether the directory chooses the identifiers of objects, and its values win over those of a queue
+        manager. An object is then never created again, since that would change its identifier.
+        """
+
+    @property
     def server(self) -> str:
         """The name of the directory in change notifications."""
 

@@ -19,6 +19,7 @@ class SearchableDirectory(ABC):
     """The base of a `DirectoryProvider`: reads and enumerations. A subclass adds the other operations."""
 
     keeps_copy = False
+    is_authority = False
 
     def __init__(self, max_handles: int = MAX_HANDLES) -> None:
         self._enumerations = Enumerations(max_handles)

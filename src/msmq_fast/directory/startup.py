@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterable
 from typing import TypeVar
 from uuid import UUID
@@ -14,6 +15,8 @@ from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.store.completion import Completion
+
+_log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -86,7 +89,7 @@ def keep_current(
     """Write those attributes of `wanted` that differ from the object `stored` in the directory.
 
     If fixed attributes differ, for example because the computer was renamed, the object is created again with
-    the same identifier.
+    the same identifier, unless the directory is the authority.
     """
     rules = RULES[wanted.kind]
     changes = {
@@ -94,6 +97,9 @@ def keep_current(
         for name, value in wanted.values.items()
         if name not in rules.computed and stored.get(name) != value
     }
+    if events.provider.is_authority:
+        kept = (*rules.fixed, "Security")
+        changes = {name: value for name, value in changes.items() if name not in kept}
     if not changes:
         return Completion.of(None)
     if any(name in rules.fixed for name in changes):
@@ -106,13 +112,19 @@ def keep_current(
 
 def publish(events: DirectoryEvents, objects: Iterable[DirectoryObject]) -> None:
     """Create or correct the directory objects of this queue manager's public queues. A queue that was created
-    while the directory was offline has no object yet.
+    while the directory was offline has no object yet. If the directory is the authority, the queues are
+    corrected instead.
     """
 
     def settle(answer: Completion[DirectoryObject], wanted: DirectoryObject) -> None:
         error = answer.exception()
-        if error is None:
+        authority = events.provider.is_authority
+        if error is None and authority:
+            events.refresh_queue(answer)
+        elif error is None:
             keep_current(events, answer.result(), wanted)
+        elif _result(error) in _ABSENT and authority:
+            _log.warning("the directory has no object for the queue %s", wanted["Pathname"])
         elif _result(error) in _ABSENT:
             events.create(wanted)
 

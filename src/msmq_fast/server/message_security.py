@@ -67,6 +67,8 @@ class MessageSecurity:
         self._settings = settings
         self._making: set[asyncio.Task[None]] = set()
         self._touch = touch
+        self._directory = manager.directory
+        self._publishing = False
         self._providers = tuple(_named(_PROVIDERS, "providers", name) for name in settings.providers)
         accepted = frozenset(_named(_HASHES, "accept_hashes", name) for name in settings.accept_hashes)
         policy, switches = _policy(settings), _switches(config.interop)
@@ -116,9 +118,10 @@ class MessageSecurity:
         """Generate missing key pairs in another thread, and publish them. Nothing waits for the key pairs: no
         peer can use a key that does not exist yet.
         """
+        self._directory.rearranged.connect(self._publish)
         missing = self.keyring.missing(self._providers)
         if not missing:
-            self.keyring.publish().add_done_callback(_complain)
+            self._publish()
             return
 
         def make() -> Pairs:
@@ -133,6 +136,18 @@ class MessageSecurity:
             self.keyring.keep(pairs).add_done_callback(_complain)
 
         self._begin(run())
+
+    def _publish(self) -> None:
+        """Publish the keys that this queue manager's object in the directory lacks, unless that is under way.
+        A directory that cannot be reached now says later that it has read the object.
+        """
+        if not self._publishing:
+            self._publishing = True
+            self.keyring.publish().add_done_callback(self._published)
+
+    def _published(self, done: Completion[None]) -> None:
+        self._publishing = False
+        _complain(done)
 
     def _make_key(self, bits: int) -> Completion[RSAPrivateKey]:
         """Generate a key for the certificate of a user, in another thread, so that the event loop is not

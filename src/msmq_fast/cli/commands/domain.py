@@ -150,7 +150,7 @@ def _refuse_public_queues(store: Store) -> None:
     from msmq_fast.qm.records import Records
 
     found = [
-        str(record["name"])
+        str(record["part"])
         for _, record in Records(store).queues(lambda _kind, _text: None)
         if record["kind"] == QueueKind.PUBLIC
     ]

@@ -54,6 +54,7 @@ class LdapDirectory(SearchableDirectory):
 
     integrated = True
     keeps_copy = True
+    is_authority = True
 
     def __init__(
         self,
