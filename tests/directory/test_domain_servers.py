@@ -78,6 +78,7 @@ def known(server: Server, guid: str) -> bool:
     return any(one["Identifier"] == guid for one in server.ok("directory", "list", "Queue"))
 
 
+@pytest.mark.rule("QB-070", "QP-017", "SR-225")
 def test_a_public_queue_of_another_server(controller: DomainController, members: list[Server]) -> None:
     alpha, beta = members
     guid = public(beta, r"BETA\orders", "--label", "Orders")

@@ -12,6 +12,7 @@ pytestmark = pytest.mark.smoke
 
 PROGRAM = "msmq-fast"
 FILES = "works on files of this machine, and needs no server"
+DOMAIN = "logs on at the domain controller itself; the server is stopped while it joins"
 TERMINAL = "concerns the terminal"
 PROBE = "asks whether a server answers; the API has /livez and /readyz beside it"
 STORAGE = "works on object storage with the credentials of its caller, and needs no server"
@@ -47,6 +48,9 @@ WITHOUT = {
     "backup list": STORAGE,
     "backup prune": STORAGE,
     "store compact": FILES,
+    "domain status": DOMAIN,
+    "domain join": DOMAIN,
+    "domain leave": DOMAIN,
     "completion": TERMINAL,
     "help": TERMINAL,
 }
