@@ -1,0 +1,5 @@
+#include <stdlib.h>
+
+#include "mq.h"
+
+MQAPI void APIENTRY MQFreeMemory(void *pvMemory) { free(pvMemory); }
