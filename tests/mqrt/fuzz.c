@@ -1,7 +1,7 @@
 /* Feeds mutated replies to the reader of msgpack and to everything that reads messages from it.
  *
- * `fuzz SEED COUNT FILE…` changes the files at random and prints how many inputs were valid. Each input lies at the end
- * of its allocation, where the sanitizer sees each byte that is read too many. */
+ * `fuzz SEED COUNT FILE...` changes the files at random and prints how many inputs were valid. Each input lies at the
+ * end of its allocation, where the sanitizer sees each byte that is read too many. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -75,7 +75,8 @@ int main(int count, char **arguments) {
         fclose(file);
     }
     for (unsigned long run = strtoul(arguments[2], NULL, 10); run > 0; run--) {
-        static const uint8_t heads[] = {0x90, 0x9f, 0x8f, 0xc4, 0xc6, 0xd9, 0xdb, 0xdd, 0xdf, 0xcf, 0xd3, 0xff, 0xc1, 0};
+        static const uint8_t heads[] = {0x90, 0x9f, 0x8f, 0xc4, 0xc6, 0xd9, 0xdb,
+                                        0xdd, 0xdf, 0xcf, 0xd3, 0xff, 0xc1, 0};
         uint32_t which = drawn((uint32_t)files);
         size_t size = sizes[which];
         memcpy(input, seeds[which], size);

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -13,6 +14,7 @@ enum {
     BUCKETS = 256,
     BUFFER = 65536,
     HELLO_MOST = 4096,
+    TOKEN_ROOM = 2048,
     FRAME_MOST = 64 << 20, /* bytes: a server that claims more is not believed */
 };
 
@@ -232,17 +234,30 @@ static bool understood(struct link *link, const struct reply *reply) {
     return max_frame >= HELLO_MOST;
 }
 
+/* The token of MSMQ_FAST_TOKEN, or the first line of the file that MSMQ_FAST_TOKEN_FILE names; false: none. */
+static bool read_token(char *token, size_t room) {
+    const char *text = getenv("MSMQ_FAST_TOKEN"), *path = getenv("MSMQ_FAST_TOKEN_FILE");
+    if (text != NULL && *text != 0) return snprintf(token, room, "%s", text) < (int)room;
+    FILE *file = path == NULL || *path == 0 ? NULL : fopen(path, "re");
+    if (file == NULL) return false;
+    bool found = fgets(token, (int)room, file) != NULL;
+    fclose(file);
+    if (found) token[strcspn(token, "\r\n")] = 0;
+    return found;
+}
+
 static HRESULT greet(struct link *link) {
-    const char *token = getenv("MSMQ_FAST_TOKEN");
+    char token[TOKEN_ROOM];
+    bool has_token = read_token(token, sizeof token);
     const char *program = program_invocation_short_name;
     struct mp_writer request;
     link_begin(&request);
-    mp_put_map(&request, token == NULL ? 2 : 3);
+    mp_put_map(&request, has_token ? 3 : 2);
     mp_put_text(&request, "version");
     mp_put_uint(&request, 1);
     mp_put_text(&request, "client");
     mp_put_str(&request, program, strnlen(program, 64));
-    if (token != NULL) {
+    if (has_token) {
         mp_put_text(&request, "token");
         mp_put_text(&request, token);
     }

@@ -3,8 +3,9 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stddef.h>
+#include <time.h>
 
-enum { MOST_WORKERS = 32 };
+enum { MOST_WORKERS = 32, LINGER_MS = 200 };
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t arrived = PTHREAD_COND_INITIALIZER;
@@ -26,15 +27,25 @@ bool thread_start(void *(*run)(void *), void *argument) {
     return started;
 }
 
+/* Waits for a job; false if none came for LINGER_MS. Call with `lock` held. */
+static bool wait_for_job(void) {
+    struct timespec until;
+    clock_gettime(CLOCK_MONOTONIC, &until);
+    until.tv_nsec += LINGER_MS * 1000000L;
+    until.tv_sec += until.tv_nsec / 1000000000L;
+    until.tv_nsec %= 1000000000L;
+    idle++;
+    while (first == NULL && pthread_cond_clockwait(&arrived, &lock, CLOCK_MONOTONIC, &until) == 0) {
+    }
+    idle--;
+    return first != NULL;
+}
+
+/* A thread without work ends: at its end, Mono waits for each thread that has run managed code. */
 static void *work(void *unused) {
     (void)unused;
     pthread_mutex_lock(&lock);
-    for (;;) {
-        while (first == NULL) {
-            idle++;
-            pthread_cond_wait(&arrived, &lock);
-            idle--;
-        }
+    while (wait_for_job()) {
         struct job *job = first;
         first = job->next;
         if (first == NULL) last = &first;
@@ -43,6 +54,8 @@ static void *work(void *unused) {
         job->run(job);
         pthread_mutex_lock(&lock);
     }
+    workers--;
+    pthread_mutex_unlock(&lock);
     return NULL;
 }
 

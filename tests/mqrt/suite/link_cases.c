@@ -103,7 +103,8 @@ static void stream(void) {
     add_bytes(&bag, PROPID_M_BODY, body, size);
     for (int i = 0; i < 3; i++) OK(MQSendMessage(sender, message(&bag), NULL));
     bag.values[0].caub.pElems = found;
-    for (int i = 0; i < 3; i++) OK(MQReceiveMessage(reader, 5000, MQ_ACTION_RECEIVE, message(&bag), NULL, NULL, NULL, NULL));
+    for (int i = 0; i < 3; i++)
+        OK(MQReceiveMessage(reader, 5000, MQ_ACTION_RECEIVE, message(&bag), NULL, NULL, NULL, NULL));
     CHECK(memcmp(body, found, size) == 0);
     free(body);
     free(found);

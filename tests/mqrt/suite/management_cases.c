@@ -6,8 +6,10 @@
 BOOL GetHandleInformation(HANDLE handle, DWORD *flags);
 BOOL GetComputerNameW(WCHAR *buffer, DWORD *size);
 BOOL GetComputerName(WCHAR *buffer, DWORD *size);
-DWORD FormatMessageW(DWORD flags, const void *source, DWORD message, DWORD language, WCHAR *buffer, DWORD size, void *arguments);
-DWORD FormatMessage(DWORD flags, const void *source, DWORD message, DWORD language, WCHAR *buffer, DWORD size, void *arguments);
+DWORD FormatMessageW(DWORD flags, const void *source, DWORD message, DWORD language, WCHAR *buffer,
+                     DWORD size, void *arguments);
+DWORD FormatMessage(DWORD flags, const void *source, DWORD message, DWORD language, WCHAR *buffer,
+                     DWORD size, void *arguments);
 HLOCAL LocalFree(HLOCAL memory);
 
 static HRESULT info(const WCHAR *computer, const WCHAR *object, struct bag *bag) {
@@ -58,7 +60,8 @@ static void machine(void) {
 
 static void one_queue(void) {
     const WCHAR *name = create("managed", true);
-    QUEUEHANDLE sender = opened(name, MQ_SEND_ACCESS), later = opened(u"DIRECT=OS:.\\private$\\managed;sub", MQ_PEEK_ACCESS);
+    QUEUEHANDLE sender = opened(name, MQ_SEND_ACCESS),
+                later = opened(u"DIRECT=OS:.\\private$\\managed;sub", MQ_PEEK_ACCESS);
     OK(send_text(sender, "x", NULL, MQ_SINGLE_MESSAGE));
     struct bag bag = {0};
     for (PROPID id = 1; id <= 27; id++) add(&bag, id, VT_NULL);
@@ -219,7 +222,8 @@ static void shims(void) {
     EQUAL(GetComputerName(text, &size), FALSE); /* no room for the NUL */
     EQUAL(size, needed);
     EQUAL(GetComputerNameW(NULL, &size), FALSE);
-    DWORD length = FormatMessageW(0x100 | 0x800, NULL, (DWORD)MQ_ERROR_QUEUE_NOT_FOUND, 0, (WCHAR *)&allocated, 0, NULL);
+    const DWORD not_found = (DWORD)MQ_ERROR_QUEUE_NOT_FOUND;
+    DWORD length = FormatMessageW(0x100 | 0x800, NULL, not_found, 0, (WCHAR *)&allocated, 0, NULL);
     EQUAL(length, wide_length_of(allocated));
     CHECK(LocalFree(allocated) == NULL);
     EQUAL(FormatMessage(0, NULL, (DWORD)MQ_ERROR_QUEUE_NOT_FOUND, 0, text, 256, NULL), length);

@@ -50,10 +50,12 @@ static void set_and_get(void) {
     OK(MQSetQueueProperties(DIRECT, queue_props(&set)));
 
     struct bag get = {0};
-    static const PROPID ids[] = {PROPID_Q_JOURNAL,     PROPID_Q_QUOTA,       PROPID_Q_BASEPRIORITY, PROPID_Q_JOURNAL_QUOTA,
-                                 PROPID_Q_LABEL,       PROPID_Q_CREATE_TIME, PROPID_Q_MODIFY_TIME,  PROPID_Q_AUTHENTICATE,
-                                 PROPID_Q_PRIV_LEVEL,  PROPID_Q_TRANSACTION, PROPID_Q_PATHNAME,     PROPID_Q_INSTANCE,
-                                 PROPID_Q_PATHNAME_DNS, PROPID_Q_MULTICAST_ADDRESS};
+    static const PROPID ids[] = {
+        PROPID_Q_JOURNAL,     PROPID_Q_QUOTA,        PROPID_Q_BASEPRIORITY,      PROPID_Q_JOURNAL_QUOTA,
+        PROPID_Q_LABEL,       PROPID_Q_CREATE_TIME,  PROPID_Q_MODIFY_TIME,       PROPID_Q_AUTHENTICATE,
+        PROPID_Q_PRIV_LEVEL,  PROPID_Q_TRANSACTION,  PROPID_Q_PATHNAME,          PROPID_Q_INSTANCE,
+        PROPID_Q_PATHNAME_DNS, PROPID_Q_MULTICAST_ADDRESS,
+    };
     for (size_t i = 0; i < sizeof ids / sizeof *ids; i++) add(&get, ids[i], VT_NULL);
     add(&get, PROPID_Q_TYPE, VT_CLSID)->puuid = &found_type;
     OK(MQGetQueueProperties(DIRECT, queue_props(&get)));
@@ -70,7 +72,8 @@ static void set_and_get(void) {
     const WCHAR *path = value_of(&get, PROPID_Q_PATHNAME)->pwszVal;
     CHECK(path[wide_length_of(path) - 9] == 'd');
     CHECK(value_of(&get, PROPID_Q_INSTANCE)->puuid->Data1 != 0);
-    static const PROPID owned[] = {PROPID_Q_LABEL, PROPID_Q_PATHNAME, PROPID_Q_PATHNAME_DNS, PROPID_Q_MULTICAST_ADDRESS};
+    static const PROPID owned[] = {PROPID_Q_LABEL, PROPID_Q_PATHNAME, PROPID_Q_PATHNAME_DNS,
+                                   PROPID_Q_MULTICAST_ADDRESS};
     for (size_t i = 0; i < 4; i++) MQFreeMemory(value_of(&get, owned[i])->pwszVal);
     MQFreeMemory(value_of(&get, PROPID_Q_INSTANCE)->puuid);
     MQFreeMemory(NULL);

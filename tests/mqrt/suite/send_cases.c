@@ -112,7 +112,8 @@ static void defaults(void) {
     WCHAR label[10] = u"?", response[10] = u"?";
     OK(MQSendMessage(sender, message(&out), NULL)); /* without a property */
     static const PROPID fixed[] = {PROPID_M_PRIORITY, PROPID_M_DELIVERY, PROPID_M_BODY_SIZE, PROPID_M_BODY_TYPE,
-                                   PROPID_M_TIME_TO_REACH_QUEUE, PROPID_M_TIME_TO_BE_RECEIVED, PROPID_M_ADMIN_QUEUE_LEN};
+                                   PROPID_M_TIME_TO_REACH_QUEUE, PROPID_M_TIME_TO_BE_RECEIVED,
+                                   PROPID_M_ADMIN_QUEUE_LEN};
     for (size_t i = 0; i < sizeof fixed / sizeof *fixed; i++) add(&in, fixed[i], VT_NULL);
     add_text(&in, PROPID_M_LABEL, label);
     add_u4(&in, PROPID_M_LABEL_LEN, 10);

@@ -17,7 +17,8 @@
         }                                                                              \
     } while (0)
 
-#define EQUAL(found, wanted) equal((unsigned long long)(found), (unsigned long long)(wanted), #found, __FILE__, __LINE__)
+#define EQUAL(found, wanted) \
+    equal((unsigned long long)(found), (unsigned long long)(wanted), #found, __FILE__, __LINE__)
 #define RESULT(call, wanted) EQUAL((uint32_t)(call), (uint32_t)(wanted))
 #define OK(call) RESULT(call, MQ_OK)
 
