@@ -22,6 +22,7 @@ TABLES = {
     "qm2qm": "QM2QM",
     "qmcomm": "QMCOMM",
     "qmcomm2": "QMCOMM2",
+    "qmmgmt": "QMMGMT",
     "remoteread": "REMOTE_READ",
 }
 """The modules of rpc/idl, and the names of their tables."""

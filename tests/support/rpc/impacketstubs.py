@@ -529,6 +529,19 @@ QMCOMM2: dict[int, tuple[Fields, Fields]] = {
     3: ((("hQueue", Handle), ("pcc", CREATE_CURSOR)), (("pcc", CREATE_CURSOR), *RESULT)),
 }
 
+# MS-MQMR
+MGMT_OBJECT = struct(
+    "MGMT_OBJECT",
+    (("type", NDRENUM), ("object", union("OBJECT", NDRENUM, {2: pointer(QUEUE_FORMAT), 1: U32, 3: U32}))),
+)
+QMMGMT: dict[int, tuple[Fields, Fields]] = {
+    0: (
+        (("pObjectFormat", MGMT_OBJECT), ("cp", U32), ("aProp", array(U32)), ("apVar", PropVariants)),
+        (("apVar", PropVariants), *RESULT),
+    ),
+    1: ((("pObjectFormat", MGMT_OBJECT), ("lpwszAction", WSTR)), RESULT),
+}
+
 # C706 appendices O and Q
 TWR = struct("twr_t", (("tower_length", U32), ("tower_octet_string", BYTES)))
 IF_ID = struct("RPC_IF_ID", (("uuid", GUID), ("vers_major", U16), ("vers_minor", U16)))
@@ -570,6 +583,7 @@ CALLS = {
     "RemoteRead": REMOTE_READ,
     "qmcomm": QMCOMM,
     "qmcomm2": QMCOMM2,
+    "qmmgmt": QMMGMT,
     "epm": EPM,
     "mgmt": MGMT,
 }

@@ -12,6 +12,7 @@ from msmq_fast.rpc.idl.mgmt import MGMT
 from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
+from msmq_fast.rpc.idl.qmmgmt import QMMGMT
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.ndr.operations import Op
 from msmq_fast.rpc.ndr.record import Record
@@ -33,7 +34,7 @@ from msmq_fast.rpc.ndr.types import (
     WChars,
 )
 
-TABLES = (QM2QM, QMCOMM, QMCOMM2, REMOTE_READ, EPM, MGMT)
+TABLES = (QM2QM, QMCOMM, QMCOMM2, REMOTE_READ, QMMGMT, EPM, MGMT)
 OPERATIONS = [(table.name, op) for table in TABLES for op in table.ops if not op.obsolete]
 _DEPTH = 4
 _VECTOR_OF_VARIANTS = 0x100C
