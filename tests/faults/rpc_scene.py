@@ -19,6 +19,7 @@ from msmq_fast.rpc.requests import IncompleteBytes
 from msmq_fast.rpc.server import RpcServer
 from msmq_fast.rpc.services.epm import EndpointMapper, RegisteredEndpoint
 from msmq_fast.rpc.services.mgmt import Management
+from msmq_fast.rpc.services.qmmgmt import QmMgmtService
 from msmq_fast.rpc.syntaxes import SyntaxId
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.sddl import parse_sddl
@@ -82,7 +83,7 @@ class Scene:
         incomplete = IncompleteBytes(limits.incomplete)
         self.servers: list[RpcServer] = []
         for port, services in (
-            ("2103", [remote.qmcomm, remote.qmcomm2, remote.remote_read]),
+            ("2103", [remote.qmcomm, remote.qmcomm2, remote.remote_read, QmMgmtService(self.world.manager)]),
             ("2105", [remote.qm2qm, mapper]),
         ):
             server = RpcServer(

@@ -16,6 +16,7 @@ from msmq_fast.rpc.idl.mgmt import MGMT
 from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
+from msmq_fast.rpc.idl.qmmgmt import QMMGMT
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.ndr.operations import InterfaceTable, Op
 from msmq_fast.rpc.ndr.types import NdrType, Ptr
@@ -23,7 +24,7 @@ from tests.support.rpc import wire
 from tests.support.rpc.values import Values
 
 SERVED: Mapping[str, Sequence[InterfaceTable]] = {
-    "rpc": (QMCOMM, QMCOMM2, REMOTE_READ, MGMT),
+    "rpc": (QMCOMM, QMCOMM2, REMOTE_READ, QMMGMT, MGMT),
     "qm2qm": (QM2QM, MGMT),
     "epm": (EPM, MGMT),
 }

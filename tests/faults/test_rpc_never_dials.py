@@ -17,9 +17,10 @@ from msmq_fast.packet.names import parse_format_name
 from msmq_fast.rpc.auth.context import AuthLevel, AuthType
 from msmq_fast.rpc.auth.initiators import Credentials, initiate
 from msmq_fast.rpc.auth.mechanism import AuthCounters
-from msmq_fast.rpc.idl.mqmq import QUEUE_FORMAT
+from msmq_fast.rpc.idl.mqmq import PROPVARIANT, QUEUE_FORMAT
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
+from msmq_fast.rpc.idl.qmmgmt import QMMGMT
 from msmq_fast.rpc.ndr.types import NdrType, StringType, Struct
 from msmq_fast.rpc.services.queueformat import queue_format
 from tests.faults.rpc_stubs import SERVED
@@ -50,6 +51,13 @@ PATHS = (
     "dialled.example",
     r"OS:dialled.example\private$\x",
 )
+MANAGED = {
+    "cp": (1,),
+    "aProp": ([1], [2], [12], [24]),
+    "apVar": ([PROPVARIANT(1, 0, 0, 0, None)],),
+    "lpwszAction": ("PAUSE", "RESUME", "EOD_RESEND"),
+}
+"""Parameters with which a call of qmmgmt comes as far as to the name of its object."""
 ROUNDS = 12
 
 
@@ -104,6 +112,7 @@ def watched(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[Server, 
             "DIALLED": str(dialled),
             "MSMQ_FAST_RPC__ALLOW_UNAUTHENTICATED": "true",
             "MSMQ_FAST_RPC__NAMED_LEVEL": "none",
+            "MSMQ_FAST_RPC__QMMGMT_LEVEL": "none",
             "MSMQ_FAST_RPC__TARGET_NAMES": "x",
         }
         server = Server(data, environment=environment).start()
@@ -136,7 +145,8 @@ def _drive(server: Server, make: type[Caller], access: tuple[int, ...]) -> set[i
             caller = make(server.host, server.port(port), table)
             for op in table.ops:
                 for _ in range(0 if op.obsolete else ROUNDS):
-                    args = Foreign(random, fixed).arguments(op)
+                    more = MANAGED if table is QMMGMT else {}
+                    args = Foreign(random, fixed | more).arguments(op)
                     values = {name: getattr(args, name) for name in op.inputs}
                     try:
                         results.add(getattr(caller.call(op.name, **values), "result", 0))

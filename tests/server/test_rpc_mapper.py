@@ -19,6 +19,7 @@ MGMT = ("afa8bd80-7d8a-11c9-bef4-08002b102989", "1.0")
 REMOTE_READ = ("1a9134dd-7b39-45ba-ad88-44d01ca47f28", "1.0")
 QMCOMM = ("fdb3a030-065f-11d1-bb9b-00a024ea5525", "1.0")
 QMCOMM2 = ("76d12b80-3467-11d3-91ff-0090272f9ea3", "1.0")
+QMMGMT = ("41208ee0-e970-11d1-9b9e-00e02c064c39", "1.0")
 QM2QM = ("1088a980-eae5-11d0-8d9b-00a02453c337", "1.0")
 NDR = ("8a885d04-1ceb-11c9-9fe8-08002b104860", "2.0")
 NDR64 = ("71710533-beba-4937-8319-b5dbef9ccc36", "1.0")
@@ -75,10 +76,10 @@ def status_of(server: Server, interface: tuple[str, str], syntax: tuple[str, str
     return int(caught.value.get_error_code())
 
 
-@pytest.mark.rule("MP-001", "QP-004", "QP-005", "RP-28", "RR-001")
+@pytest.mark.rule("MP-001", "MR-001", "MR-002", "QP-004", "QP-005", "RP-28", "RR-001")
 @pytest.mark.parametrize("syntax", [NDR, NDR64])
 def test_every_interface_is_found_at_its_listener(running: Server, syntax: tuple[str, str]) -> None:
-    for listener, interfaces in (("rpc", (REMOTE_READ, QMCOMM, QMCOMM2)), ("qm2qm", (QM2QM,))):
+    for listener, interfaces in (("rpc", (REMOTE_READ, QMCOMM, QMCOMM2, QMMGMT)), ("qm2qm", (QM2QM,))):
         for interface in interfaces:
             assert where(running, interface, syntax) == running.port(listener)
             connection = connect(running, listener)
@@ -127,6 +128,7 @@ def test_a_dump_of_all_endpoints(running: Server, mapper: Any) -> None:
     assert found == {
         f"{QMCOMM[0]} v1.0": (f"ncacn_ip_tcp:127.0.0.1[{rpc}]", "Message Queuing - QMRT V1"),
         f"{QMCOMM2[0]} v1.0": (f"ncacn_ip_tcp:127.0.0.1[{rpc}]", "Message Queuing - QMRT V2"),
+        f"{QMMGMT[0]} v1.0": (f"ncacn_ip_tcp:127.0.0.1[{rpc}]", "Message Queuing - QM Management V1"),
         f"{QM2QM[0]} v1.0": (f"ncacn_ip_tcp:127.0.0.1[{qm2qm}]", "Message Queuing - QM2QM V1"),
         f"{REMOTE_READ[0]} v1.0": (f"ncacn_ip_tcp:127.0.0.1[{rpc}]", "Message Queuing - RemoteRead V1"),
     }
@@ -165,7 +167,7 @@ def test_elements_come_one_at_a_time_behind_a_handle(mapper: Any) -> None:
         handle = answer["entry_handle"].getData()
         if handle == NO_HANDLE:
             break
-    assert len(set(towers)) == len(towers) == 4
+    assert len(set(towers)) == len(towers) == 5
 
 
 @pytest.mark.rule("RP-29")
@@ -192,10 +194,10 @@ def test_a_handle_that_was_freed_is_of_no_more_use(mapper: Any) -> None:
         ({"inquiry_type": 1, "interface": (QM2QM[0], "2.0"), "vers_option": 5}, 1),
         ({"inquiry_type": 1, "interface": (QM2QM[0], "0.9"), "vers_option": 5}, 0),
         ({"inquiry_type": 2, "object": b"\x01" * 16}, 0),
-        ({"inquiry_type": 2, "object": bytes(16)}, 4),
+        ({"inquiry_type": 2, "object": bytes(16)}, 5),
         ({"inquiry_type": 3, "object": bytes(16), "interface": QM2QM}, 1),
         ({"inquiry_type": 3, "object": b"\x01" * 16, "interface": QM2QM}, 0),
-        ({"inquiry_type": 77}, 4),
+        ({"inquiry_type": 77}, 5),
     ],
 )
 def test_inquiries_by_interface_version_and_object(mapper: Any, fields: dict[str, Any], count: int) -> None:
@@ -221,7 +223,7 @@ def test_methods_that_no_longer_mean_anything_raise_what_windows_raises(mapper: 
 @pytest.mark.rule("RP-30")
 @pytest.mark.parametrize(
     ("listener", "interfaces"),
-    [("rpc", {REMOTE_READ, QMCOMM, QMCOMM2}), ("qm2qm", {QM2QM}), ("epm", {EPM})],
+    [("rpc", {REMOTE_READ, QMCOMM, QMCOMM2, QMMGMT}), ("qm2qm", {QM2QM}), ("epm", {EPM})],
 )
 def test_every_endpoint_says_what_it_serves(
     running: Server, listener: str, interfaces: set[tuple[str, str]]

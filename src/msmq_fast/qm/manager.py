@@ -478,6 +478,10 @@ class QueueManager:
         """See `OutgoingQueues.kick`."""
         self.outgoing_queues.kick(queue, token)
 
+    def set_online(self, online: bool, *, token: Token | None = None) -> None:
+        """See `OutgoingQueues.set_online`."""
+        self.outgoing_queues.set_online(online, token)
+
     # ---- the rest
 
     def report_corrupt(self, kind: str, text: str, count: int = 1) -> None:

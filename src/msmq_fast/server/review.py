@@ -180,12 +180,13 @@ def _rpc(config: Config) -> Iterator[Opening]:
     hosts = listen.hosts(listen.rpc)
     off = listen.rpc.port is None or config.queue_manager.hardened
     callers = "authenticated and anonymous calls" if rpc.anonymous else "authenticated calls"
-    off_here = off or not (rpc.remote_read or rpc.qmcomm)
+    off_here = off or not (rpc.remote_read or rpc.qmcomm or rpc.qmmgmt)
     yield _listener(
         "remote read (RPC)",
         None if off_here else listen.rpc.port,
         hosts,
-        f"{callers}, RemoteRead from level {rpc.remote_read_level}, qmcomm from {rpc.qmcomm_level},",
+        f"{callers}, RemoteRead from level {rpc.remote_read_level}, qmcomm from {rpc.qmcomm_level}, "
+        f"qmmgmt from {rpc.qmmgmt_level},",
         'listen.rpc.port = "off", or rpc.anonymous = false',
         limited=not rpc.anonymous,
     )

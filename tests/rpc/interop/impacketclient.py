@@ -45,6 +45,7 @@ class ImpacketClient:
         level: int = NONE,
         *,
         ndr64: bool = False,
+        user: str = USER,
         secret: str = PASSWORD,
         fragment: int = 0,
     ) -> None:
@@ -53,7 +54,7 @@ class ImpacketClient:
         self._channel = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:127.0.0.1[{server.port(listener)}]")
         self._dce = self._channel.get_dce_rpc()
         if level > NONE:
-            self._dce.set_credentials(USER, secret, "")
+            self._dce.set_credentials(user, secret, "")
             self._dce.set_auth_level(level)
         if fragment:
             self._dce.set_max_tfrag(fragment)

@@ -145,8 +145,8 @@ class ListenRpc:
     port: int | None = key(
         kinds.port(),
         2103,
-        "TCP port of RemoteRead, qmcomm and qmcomm2; if it is in use, the server tries the port 11 "
-        "higher, then 22 higher, and so on",
+        "TCP port of RemoteRead, qmcomm, qmcomm2 and qmmgmt; if it is in use, the server tries the port "
+        "11 higher, then 22 higher, and so on",
     )
     qm2qm_port: int | None = key(
         kinds.port(),

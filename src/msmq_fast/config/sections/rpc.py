@@ -31,6 +31,9 @@ class RpcConfig:
     )
     qm2qm: bool = key(kinds.FLAG, True, "offer qm2qm (MS-MQQP), which older readers use; needs qmcomm")
     qmcomm: bool = key(kinds.FLAG, True, "offer qmcomm and qmcomm2 (MS-MQMP)")
+    qmmgmt: bool = key(
+        kinds.FLAG, True, "offer qmmgmt (MS-MQMR), with which tools on Windows manage this queue manager"
+    )
     dependent_clients: bool = key(
         kinds.FLAG, True, "computers without a queue manager may use this one, over qmcomm"
     )
@@ -43,6 +46,9 @@ class RpcConfig:
     qm2qm_level: str = key(kinds.choice(*_LEVELS), "none", "lowest accepted authentication level for qm2qm")
     qmcomm_level: str = key(
         kinds.choice(*_LEVELS), "none", "lowest accepted authentication level for qmcomm and qmcomm2"
+    )
+    qmmgmt_level: str = key(
+        kinds.choice(*_LEVELS), "integrity", "lowest accepted authentication level for qmmgmt"
     )
     named_level: str = key(
         kinds.choice(*_LEVELS),

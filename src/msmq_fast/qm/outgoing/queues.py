@@ -212,6 +212,13 @@ class OutgoingQueues:
         for queue in self.all:
             queue.set_online(online)
 
+    def set_online(self, online: bool, token: Token | None) -> None:
+        """Take Offline or Bring Online, for an operator; see `bring_online`. A restart brings the queue
+        manager online. The act is audited.
+        """
+        self.bring_online(online)
+        self._audit.act(token, "bring online" if online else "take offline", "the queue manager")
+
     def pause(self, queue: OutgoingQueue, token: Token | None) -> Completion[None]:
         """Pause Queue: send no messages of the queue until `resume`; resolved when durable (DA-051). The act
         is audited.

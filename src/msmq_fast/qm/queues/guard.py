@@ -122,6 +122,10 @@ class Guard:
         else:
             self._on_queue(token, queue, int(QueueRight.GET_QUEUE_PROPERTIES), "get properties")
 
+    def read_machine(self, token: Token | None) -> None:
+        """Check the right to read the properties of the queue manager."""
+        self._on_machine(token, int(MachineRight.GET_MACHINE_PROPERTIES), "get properties")
+
     def sees(self, token: Token | None, queue: Queue) -> bool:
         """Whether a queue appears in the lists that a caller gets. Does not audit a refusal.
 

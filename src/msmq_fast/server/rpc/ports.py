@@ -17,7 +17,7 @@ __all__ = ["EPM", "QM2QM", "RPC", "bind_rpc"]
 _log = logging.getLogger("msmq_fast.server")
 
 RPC: Final = "rpc"
-"""The name, in the ready line, of the port that serves RemoteRead, qmcomm and qmcomm2."""
+"""The name, in the ready line, of the port that serves RemoteRead, qmcomm, qmcomm2 and qmmgmt."""
 QM2QM: Final = "qm2qm"
 EPM: Final = "epm"
 
@@ -38,7 +38,7 @@ def bind_rpc(config: Config) -> dict[str, list[socket.socket]]:
         return bound
     moves = rpc.epm != "external"
     try:
-        if rpc.remote_read or rpc.qmcomm:
+        if rpc.remote_read or rpc.qmcomm or rpc.qmmgmt:
             bound[RPC] = _fixed(hosts, listen.rpc.port, "remote read", moves=moves)
         if rpc.qm2qm and listen.rpc.qm2qm_port is not None:
             bound[QM2QM] = _fixed(hosts, listen.rpc.qm2qm_port, "remote read (qm2qm)", moves=moves)

@@ -17,6 +17,7 @@ from msmq_fast.rpc.auth.context import AuthError, AuthLevel, AuthType
 from msmq_fast.rpc.idl.qm2qm import QM2QM
 from msmq_fast.rpc.idl.qmcomm import QMCOMM
 from msmq_fast.rpc.idl.qmcomm2 import QMCOMM2
+from msmq_fast.rpc.idl.qmmgmt import QMMGMT
 from msmq_fast.rpc.idl.remoteread import REMOTE_READ
 from msmq_fast.rpc.interface import Service
 from msmq_fast.rpc.limits import Limits
@@ -26,6 +27,7 @@ from msmq_fast.rpc.services.ports import RpcPorts
 from msmq_fast.rpc.services.qm2qm import Qm2QmService
 from msmq_fast.rpc.services.qmcomm import QmCommService
 from msmq_fast.rpc.services.qmcomm2 import QmComm2Service
+from msmq_fast.rpc.services.qmmgmt import QmMgmtService
 from msmq_fast.rpc.services.remoteread import RemoteReadService
 from msmq_fast.security.logons import LogonLimits
 from msmq_fast.security.principals import Principals
@@ -45,10 +47,11 @@ _LEVEL_NAMES: Final = {level: name for name, level in _LEVELS.items()}
 ANNOTATIONS: Final[dict[UUID, str]] = {
     QMCOMM.uuid: "Message Queuing - QMRT V1",
     QMCOMM2.uuid: "Message Queuing - QMRT V2",
+    QMMGMT.uuid: "Message Queuing - QM Management V1",
     QM2QM.uuid: "Message Queuing - QM2QM V1",
     REMOTE_READ.uuid: "Message Queuing - RemoteRead V1",
 }
-"""Descriptions of the interfaces in the endpoint mapper, as on Windows."""
+"""Descriptions of the interfaces in the endpoint mapper, as on Windows; Windows has none for qmmgmt."""
 
 
 class RpcServices:
@@ -83,6 +86,8 @@ class RpcServices:
             else:
                 self.at_rpc_port.append(self._under(rpc.remote_read_level, reading))
             self.timed.append(reading)
+        if rpc.qmmgmt:
+            self.at_rpc_port.append(self._under(rpc.qmmgmt_level, QmMgmtService(manager)))
         if rpc.qm2qm:
             self.at_qm2qm_port.append(self._under(rpc.qm2qm_level, Qm2QmService(queues, ports)))
 
