@@ -12,9 +12,10 @@ import hashlib
 import json
 import struct
 from base64 import b64decode, b64encode
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, BinaryIO, Final
+from itertools import chain
+from typing import Any, BinaryIO, Final, TypeVar
 
 import msgpack
 
@@ -22,7 +23,9 @@ from msmq_fast.client.exchange import Stored
 from msmq_fast.packet.message import Message
 from msmq_fast.protocol.text import counted
 
-__all__ = ["BadFile", "End", "ExportWriter", "Header", "Record", "Section", "read_export"]
+__all__ = ["BadFile", "End", "ExportWriter", "Header", "Reader", "Record", "Section", "read_export"]
+
+T = TypeVar("T")
 
 VERSION: Final = 1
 MAGIC: Final = b"\x89MQX\r\n\x1a\n"  # text transfers would change it
@@ -207,15 +210,30 @@ def _properties(packet: bytes) -> dict[str, Any]:
 # ------------------------------------------------------------------------------------------------ reading
 
 
-def read_export(file: BinaryIO) -> Iterator[Record]:
+Reader = Callable[[dict[str, Any], Iterator[dict[str, Any]]], Iterator[T]]
+"""Yields what is in a file of JSON lines, from its first record and the records behind it. May raise
+BadFile.
+"""
+
+
+def read_export(file: BinaryIO, others: Mapping[str, Reader[T]] | None = None) -> Iterator[Record | T]:
     """Yield the records of a file in either form, from Header to End. Raises BadFile.
+
+    A file of JSON lines whose first record has one of the kinds of `others` is read by that reader.
 
     It holds only one record in memory at a time, whatever sizes the file claims.
     """
     digest = hashlib.sha256()
     start = file.read(1)
+    records: Iterator[tuple[dict[str, Any], bytes]]
     if start == b"{":
-        records = _lines(file, start, digest)
+        lines = _lines(file, start, digest)
+        first = next(lines)
+        other = (others or {}).get(str(first[0].get("kind")))
+        if other is not None:
+            yield from other(first[0], (record for record, _ in lines))
+            return
+        records = ((_from_text(record), before) for record, before in chain([first], lines))
     else:
         if start + file.read(len(MAGIC) - 1) != MAGIC:
             raise BadFile("this is not a file of exported messages")
@@ -283,7 +301,7 @@ def _frames(file: BinaryIO, digest: Digest) -> Iterator[tuple[dict[str, Any], by
 
 
 def _lines(file: BinaryIO, start: bytes, digest: Digest) -> Iterator[tuple[dict[str, Any], bytes]]:
-    """Yield the records of the JSON form, like `_frames`."""
+    """Yield the records of the JSON form, like `_frames`, with binary values in base64."""
     while line := start + file.readline(MAX_LINE):
         start = b""
         if not line.endswith(b"\n"):
@@ -296,7 +314,7 @@ def _lines(file: BinaryIO, start: bytes, digest: Digest) -> Iterator[tuple[dict[
             record = json.loads(line)
         except (ValueError, RecursionError) as error:
             raise BadFile(f"a line is not JSON: {error}") from None
-        yield _from_text(_map(record)), before
+        yield _map(record), before
 
 
 def _map(record: object) -> dict[str, Any]:

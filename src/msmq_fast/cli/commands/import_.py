@@ -1,5 +1,5 @@
 """`msmq-fast import`: imports exported messages into queues, with their identifiers, arrival times and
-counts.
+counts; takes a Windows host over from the file of contrib/powershell/Export-Msmq.ps1.
 """
 
 from __future__ import annotations
@@ -8,17 +8,20 @@ import argparse
 import asyncio
 import hashlib
 import sys
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from msmq_fast.cli.exportfile import BadFile, End, Header, Record, Section, read_export
 from msmq_fast.cli.session import add_client, converse
+from msmq_fast.cli.windowsaccounts import translated
+from msmq_fast.cli.windowsexport import KIND, Finding, WindowsQueue, read_windows
 from msmq_fast.client.connection import Connection
 from msmq_fast.client.errors import ConnectionLost
 from msmq_fast.client.exchange import Import, Stored
+from msmq_fast.protocol.definitions import FORMAT, VERSION
 from msmq_fast.protocol.errors import QueueNotFound
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.frames import Access
@@ -31,6 +34,7 @@ __all__ = ["COMMAND", "QueueMap"]
 
 _BATCH = 500  # messages
 _BATCH_BYTES = 1 << 20  # of their packets
+_PAGE = 1000  # users or groups in one reply
 _AHEAD = 4  # batches on their way at once
 _PRIVATE = "private$\\"
 # What a queue is created with; who may do what is not taken over: accounts differ from host to host.
@@ -97,7 +101,9 @@ def _key(name: str) -> str:
 
 
 def _add_arguments(parser: Parser) -> None:
-    parser.add_argument("file", metavar="FILE", help="file that `export` wrote; - for stdin")
+    parser.add_argument(
+        "file", metavar="FILE", help="file that `export` or Export-Msmq.ps1 wrote; - for stdin"
+    )
     parser.add_argument(
         "--queue",
         action="append",
@@ -107,6 +113,11 @@ def _add_arguments(parser: Parser) -> None:
     )
     parser.add_argument(
         "--skip-existing", action="store_true", help="skip messages that are in the queue already"
+    )
+    parser.add_argument(
+        "--check",
+        action="store_true",
+        help="only read the file, and print what cannot be taken over and why; needs no server",
     )
     restart = parser.add_argument(
         "--restart",
@@ -123,6 +134,8 @@ def _import_command(arguments: argparse.Namespace) -> int:
     except ValueError as error:
         raise CommandError(Exit.USAGE, str(error)) from None
     try:
+        if arguments.check:
+            return _report(arguments, targets)
         if arguments.file == "-":
             return _run(arguments, targets, sys.stdin.buffer, 0)
         with Path(arguments.file).open("rb") as file:
@@ -140,13 +153,40 @@ def _import_command(arguments: argparse.Namespace) -> int:
         raise CommandError(Exit.FAILURE, f"{arguments.file}: {error.strerror or error}") from None
 
 
+def _read(file: BinaryIO) -> Iterator[Record | Finding]:
+    return read_export(file, {KIND: read_windows})
+
+
+def _report(arguments: argparse.Namespace, targets: QueueMap) -> int:
+    """Print what a file holds and what cannot be taken over. The exit code is 6 if there is something."""
+    count = Counter[type]()
+    accounts: dict[str, None] = {}
+    with nullcontext(sys.stdin.buffer) if arguments.file == "-" else Path(arguments.file).open("rb") as file:
+        for record in _read(file):
+            count[type(record)] += 1
+            if isinstance(record, WindowsQueue):
+                count[Section] += 1
+                accounts |= dict.fromkeys(record.accounts.values())
+            elif isinstance(record, Finding):
+                _tell(arguments, record)
+    for name in accounts:
+        _tell(arguments, Finding(name, "needs a user or group of this name here: `msmq-fast user add`"))
+    not_taken = count[Finding] + len(accounts)
+    show({"queues": count[Section], "messages": count[Stored], "not_taken": not_taken}, arguments.form)
+    return Exit.REFUSED if not_taken else Exit.OK
+
+
+def _tell(arguments: argparse.Namespace, finding: Finding) -> None:
+    print(f"{arguments.file}: {finding}", file=sys.stderr)
+
+
 def _check(file: BinaryIO, name: str, targets: QueueMap) -> int:
     """Return the number of messages in a file. Raises BadFile if the file is invalid, CommandError if
     `targets` is a single queue and the file has several.
     """
     end = End(0, 0, 0)
     sections: set[str] = set()
-    for record in read_export(file):
+    for record in _read(file):
         if isinstance(record, Section) and targets.single:
             sections.add(_key(record.name))
             if len(sections) > 1:
@@ -173,12 +213,14 @@ class _Run:
         self._connection = connection
         self._arguments = arguments
         self._targets = targets
-        self._imported = self._skipped = self._queues = self._created = 0
+        self._imported = self._skipped = self._queues = self._created = self._not_taken = 0
+        self._known: dict[str, str] | None = None  # SIDs of users and groups by case-folded name
+        self._skip_existing: bool = arguments.skip_existing
         self._under_way: deque[tuple[int, asyncio.Task[tuple[int, int]]]] = deque()
 
     async def import_file(self, file: BinaryIO, total: int) -> int:
         """Import all messages of the file; returns the exit code. Raises BadFile."""
-        records = read_export(file)
+        records = _read(file)
         header = next(records)
         if not isinstance(header, Header):
             raise BadFile("the file does not begin with a header")
@@ -201,6 +243,7 @@ class _Run:
             "earlier": earlier,
             "queues": self._queues,
             "created": self._created,
+            "not_taken": self._not_taken,
             "seconds": round(progress.seconds, 3),
         }
         show(summary, self._arguments.form)
@@ -212,7 +255,7 @@ class _Run:
         """
         return hashlib.sha256(header.export + str(self._targets).casefold().encode()).digest()[:16]
 
-    async def _import(self, records: Iterator[Record], running: Import, progress: Progress) -> None:
+    async def _import(self, records: Iterator[Record | Finding], running: Import, progress: Progress) -> None:
         target = ""
         skip = running.done  # messages that an earlier attempt brought in
         batch: list[Stored] = []
@@ -222,6 +265,8 @@ class _Run:
                 await self._send(running, target, batch, progress)
                 batch, size = [], 0
                 target = await self._target(record)
+            elif isinstance(record, Finding):
+                self._note(record)
             elif isinstance(record, Stored):
                 if skip:
                     skip -= 1
@@ -241,7 +286,7 @@ class _Run:
             return
         while len(self._under_way) >= _AHEAD:
             await self._settle(progress)
-        put = running.put(target, batch, skip=self._arguments.skip_existing)
+        put = running.put(target, batch, skip=self._skip_existing)
         self._under_way.append((len(batch), asyncio.ensure_future(put)))
         # The request is written when the task runs for the first time: in order, before the next one.
         await asyncio.sleep(0)
@@ -259,6 +304,9 @@ class _Run:
         if self._targets.single and self._queues > 1:
             raise CommandError(Exit.USAGE, "the file holds several queues: give --queue OLD=NEW")
         name = self._targets.target(section.name)
+        if isinstance(section, WindowsQueue):
+            await self._define(section, name)
+            return name
         try:
             await self._connection.admin.queues.get(name)
         except QueueNotFound:
@@ -270,6 +318,39 @@ class _Run:
             self._created += 1
         return name
 
+    async def _define(self, section: WindowsQueue, name: str) -> None:
+        """Create or change the queue `name` as a Windows host had it."""
+        self._skip_existing = True  # the same file again adds nothing
+        entry = section.definition | {"name": name}
+        if section.security:
+            if self._known is None:
+                self._known = await self._accounts()
+            security, findings = translated(section.name, section.security, section.accounts, self._known)
+            entry |= {"security": security} if security else {}
+            for finding in findings:
+                self._note(finding)
+        document = {FORMAT: VERSION, "queues": [entry]}
+        (change,) = await self._connection.admin.definitions.put(document)
+        if change.outcome == "failed":
+            hint = f"give --queue {section.name}=NEW, or change the queue, and run the command again"
+            raise CommandError(Exit.REFUSED, f"{name}: {change.detail}: {hint}")
+        self._created += change.outcome == "created"
+
+    async def _accounts(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        for kind in ("groups", "users"):
+            offset, total = 0, 1
+            while offset < total:
+                page = await self._connection.admin.users.page(kind, offset=offset, limit=_PAGE)
+                listed = page.users if kind == "users" else page.groups
+                found |= {account.name.casefold(): account.sid for account in listed}
+                offset, total = offset + _PAGE, page.total
+        return found
+
+    def _note(self, finding: Finding) -> None:
+        self._not_taken += 1
+        _tell(self._arguments, finding)
+
 
 def _properties(definition: dict[str, Any]) -> dict[str, Any]:
     return {name: definition[name] for name in _PROPERTIES if name in definition}
@@ -277,14 +358,17 @@ def _properties(definition: dict[str, Any]) -> dict[str, Any]:
 
 COMMAND = Command(
     name="import",
-    help="import the messages of an export file into queues",
+    help="import the messages of an export file into queues; take a Windows host over",
     description="""Queues that do not exist are created. A file is checked as a whole before its first
-        message is imported. If the command is interrupted, the same command resumes where it stopped.""",
+        message is imported. If the command is interrupted, the same command resumes where it stopped. From a
+        file of Export-Msmq.ps1, queues also get the properties and access lists that they had on Windows;
+        one line on stderr names each thing that cannot be taken over.""",
     run=_import_command,
     add_arguments=_add_arguments,
     examples=(
         Example("orders.msgs", "every message into the queue of the same name"),
         Example("orders.msgs --queue orders=orders-copy", "the messages of one queue into another"),
+        Example("windows.jsonl --check", "what of a Windows host will not work here, and why"),
         Example("zcat queues.jsonl.gz | {prog} -", "from stdin"),
     ),
 )
