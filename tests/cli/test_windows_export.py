@@ -21,7 +21,7 @@ from msmq_fast.client.exchange import Stored
 from msmq_fast.packet.message import Message
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.security.sddl import parse_sddl
-from tests.cli.operators import running
+from tests.cli.operators import begin, count, kill_when, running
 from tests.support.processes.servers import Server, command
 
 FILE = Path(__file__).with_name("windows") / "orders01.jsonl"
@@ -264,3 +264,22 @@ def test_sections_are_the_queues() -> None:
         r".\system$;deadletter",
         r".\private$\orders;retry",
     ]
+
+
+def test_an_interrupted_import_continues(server: Server, tmp_path: Path) -> None:
+    lines = [json.loads(line) for line in FILE.read_bytes().splitlines()]
+    template = lines[4]
+    many = [
+        template | {"message_id": f"{SOURCE}\\{number}", "label": str(number)} for number in range(1, 3001)
+    ]
+    file = tmp_path / "many.jsonl"
+    written = [lines[0], lines[2], *many, {"kind": "end", "queues": 1, "messages": len(many)}]
+    file.write_text("".join(json.dumps(line) + "\n" for line in written))
+    kill_when(begin(server, "import", str(file)), lambda: count(server, "orders") >= 500)
+    first = count(server, "orders")
+    assert 500 <= first < 3000
+    server.ok("receive", "orders", "--count", "100")
+    summary = json.loads(server.run("import", str(file), "--json").stdout)
+    assert summary["earlier"] >= 500
+    assert summary["imported"] + summary["earlier"] == 3000
+    assert count(server, "orders") == 2900

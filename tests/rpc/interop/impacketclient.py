@@ -48,10 +48,11 @@ class ImpacketClient:
         user: str = USER,
         secret: str = PASSWORD,
         fragment: int = 0,
+        address: str = "127.0.0.1",
     ) -> None:
         self._table = table
         self._ndr64 = ndr64
-        self._channel = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:127.0.0.1[{server.port(listener)}]")
+        self._channel = transport.DCERPCTransportFactory(f"ncacn_ip_tcp:{address}[{server.port(listener)}]")
         self._dce = self._channel.get_dce_rpc()
         if level > NONE:
             self._dce.set_credentials(user, secret, "")

@@ -11,7 +11,7 @@ import pytest
 from msmq_fast.packet import Message
 from msmq_fast.packet.names import parse_format_name
 from msmq_fast.qm.access import Access, Share
-from msmq_fast.qm.outgoing.sequences import transfer_info
+from msmq_fast.qm.outgoing.sequences import SequenceInfo, transfer_info
 from msmq_fast.qm.queues.incoming import IncomingTransfer
 from msmq_fast.qm.queues.outgoing import ConnectionStatus, OutgoingQueue, OutgoingState
 from msmq_fast.qm.transactions.transacted import TransactedQueue
@@ -265,6 +265,12 @@ def test_the_state_of_a_sequence(remote: RemoteWorld, tool: Tool) -> None:
     assert (found[P.EOD_LAST_ACK_TIME], found[P.EOD_RESEND_TIME]) == ((I4, 0), (I4, 0))
     zero = (P.EOD_LAST_ACK_COUNT, P.EOD_NO_READ_COUNT, P.EOD_RESEND_INTERVAL, P.EOD_RESEND_COUNT)
     assert [found[number] for number in zero] == [(UI4, 0)] * 4
+
+
+@pytest.mark.rule("MR-052", "MR-055")
+def test_the_place_of_a_message_is_a_sequence_info() -> None:
+    place = values.blob(SequenceInfo(1 << 63 | 5, 7, 6))
+    assert bytes(place._varUnion.pBlobData) == struct.pack("<QII", 1 << 63 | 5, 7, 6)
 
 
 @pytest.mark.rule("MR-052", "MR-057")

@@ -33,8 +33,10 @@ __all__ = [
     "variants",
 ]
 
-MOST_TEXT: Final = 2 << 20
-"""Characters of the names in one list, at most: the list is built and encoded while the loop waits."""
+MOST_TEXT: Final = 1 << 20
+"""Characters of the names in one list, at most: the list is built and encoded while the loop waits, for
+about 0.2 s.
+"""
 
 _MOST_U32: Final = 0xFFFFFFFF
 _MOST_I32: Final = 0x7FFFFFFF
