@@ -106,9 +106,9 @@ def test_what_is_not_there_is_not_registered(
 
 @pytest.mark.rule("RP-28")
 def test_without_remote_read_windows_is_told_to_fall_back(server: Server) -> None:
-    server.environment["MSMQ_FAST_RPC__REMOTE_READ"] = "off"
+    server.environment |= {"MSMQ_FAST_RPC__REMOTE_READ": "off", "MSMQ_FAST_RPC__QMMGMT": "off"}
     server.start()
-    assert status_of(server, REMOTE_READ) == NOT_REGISTERED
+    assert status_of(server, REMOTE_READ) == status_of(server, QMMGMT) == NOT_REGISTERED
     assert where(server, QM2QM) == server.port("qm2qm")
     assert where(server, QMCOMM) == server.port("rpc")
     refused = connect(server, "rpc")

@@ -102,7 +102,11 @@ def _forbidden(queue: OutgoingQueue) -> Stall | None:
     if queue.outgoing_state is OutgoingState.LOCKED:
         return Stall(StallCause.LOCKED, "in hardened mode, this queue manager sends only by HTTP")
     if not queue.online:
-        return Stall(StallCause.OFFLINE, "this queue manager is stopping, or was taken offline")
+        return Stall(
+            StallCause.OFFLINE,
+            "this queue manager is stopping, or a management tool took it offline: a restart, or CONNECT of "
+            "such a tool, ends that",
+        )
     if not queue.channels:
         return Stall(
             StallCause.NO_TRANSPORT,
