@@ -31,13 +31,21 @@ function ConvertTo-UnixTime([DateTime] $Time) { ([DateTimeOffset] $Time.ToUniver
 function Test-Feature([string] $Name) { [bool] (Get-WindowsOptionalFeature -Online -FeatureName $Name -ErrorAction SilentlyContinue | Where-Object State -eq 'Enabled') }
 function Test-Running([string] $Name) { [bool] (Get-Service $Name -ErrorAction SilentlyContinue | Where-Object Status -eq 'Running') }
 
+# The first of some properties that an object has. Windows versions name them differently; a missing one is a finding, not a default.
+function Read-Property($Object, [string] $Subject, [string[]] $Names) {
+    foreach ($name in $Names) { if ($Object.PSObject.Properties[$name]) { return $Object.$name } }
+    Write-Finding $Subject "Windows did not tell its property $($Names[0]): set it by hand"
+}
+
 # The access list of a queue as SDDL, and the names of the accounts in it.
 function Get-Access($Queue) {
     $names = [ordered]@{}
     $entries = foreach ($entry in Get-MsmqQueueACL -InputObject $Queue) {
         $sid = (New-Object System.Security.Principal.NTAccount($entry.AccountName)).Translate([System.Security.Principal.SecurityIdentifier]).Value
         $names[$sid] = [string] $entry.AccountName
-        $type = if ("$($entry.AccessControlEntryType)$($entry.AccessType)" -match 'Deny') { 'D' } else { 'A' }
+        $kind = $entry.PSObject.Properties | ForEach-Object { "$($_.Value)" } | Where-Object { $_ -match '^(Allow|Deny)$' } | Select-Object -First 1
+        if (-not $kind) { throw "Windows did not tell whether an entry of $($entry.AccountName) allows or denies" }
+        $type = if ($kind -eq 'Deny') { 'D' } else { 'A' }
         '({0};;0x{1:x};;;{2})' -f $type, [int] $entry.Right, $sid
     }
     @{ security = 'D:' + (-join $entries); accounts = $names }
@@ -100,7 +108,10 @@ try {
         created = ConvertTo-UnixTime (Get-Date); windows = [Environment]::OSVersion.VersionString
     })
     $outgoing = [ordered]@{}
-    foreach ($queue in Get-MsmqOutgoingQueue) { $outgoing["$($queue.FormatName)"] = [long] $queue.MessageCount }
+    foreach ($queue in Get-MsmqOutgoingQueue) {
+        $name = if ($queue.PSObject.Properties['FormatName']) { $queue.FormatName } else { "$queue" }
+        $outgoing["$name"] = [long] $queue.MessageCount
+    }
     $registry = [ordered]@{}
     $values = Get-ItemProperty 'HKLM:\SOFTWARE\Microsoft\MSMQ\Parameters'
     foreach ($name in 'AllowNonauthenticatedRpc', 'NewRemoteReadServerAllowNoneSecurityClient', 'CleanupInterval', 'StoreReliablePath') {
@@ -116,13 +127,23 @@ try {
         if (-not $queue -or $queue.QueueName -match '^private\$\\(order_queue|notify_queue|admin_queue|mqis_queue|tri_queue|triggers_)') { continue }
         $name = ".\$($queue.QueueName)"
         try { $access = Get-Access $queue } catch { $access = @{ security = $null; accounts = @{} }; Write-Finding $name $_.Exception.Message }
-        Write-Record ([ordered]@{
-            kind = 'queue'; name = $name; queue_kind = $(if ($name -like '.\private$\*') { 'private' } else { 'public' }); label = $queue.Label
-            type = $queue.Category.ToString(); transactional = [bool] $queue.Transactional; journal = [bool] $queue.UseJournalQueue
-            quota_kb = [long] $queue.MaximumQueueSize; journal_quota_kb = [long] $queue.MaximumJournalSize; authenticated = [bool] $queue.Authenticate
-            base_priority = [int] $queue.BasePriority; privacy_level = [int] $queue.EncryptionRequired; multicast_address = $queue.MulticastAddress
+        $record = [ordered]@{
+            kind = 'queue'; name = $name; queue_kind = $(if ($name -like '.\private$\*') { 'private' } else { 'public' })
+            label = Read-Property $queue $name 'Label'
+            type = Read-Property $queue $name 'Category', 'ServiceTypeGuid'
+            transactional = Read-Property $queue $name 'Transactional', 'IsTransactional'
+            journal = Read-Property $queue $name 'UseJournalQueue', 'Journaling'
+            quota_kb = Read-Property $queue $name 'MaximumQueueSize', 'QueueQuota'
+            journal_quota_kb = Read-Property $queue $name 'MaximumJournalSize', 'JournalQuota'
+            authenticated = Read-Property $queue $name 'Authenticate', 'Authenticated'
+            base_priority = Read-Property $queue $name 'BasePriority'
+            privacy_level = Read-Property $queue $name 'EncryptionRequired', 'PrivacyLevel'
+            multicast_address = Read-Property $queue $name 'MulticastAddress'
             security = $access.security; accounts = $access.accounts
-        })
+        }
+        if ($null -ne $record.type) { $record.type = "$($record.type)" }
+        if ($null -ne $record.privacy_level) { $record.privacy_level = [int] $record.privacy_level }
+        Write-Record $record
         $script:queues++
         Write-Messages "FormatName:DIRECT=OS:$name" $name
         if (-not $WithoutMessages) { Write-OtherQueue "$($queue.QueueName);journal" 'journal' }

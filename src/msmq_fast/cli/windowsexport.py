@@ -23,6 +23,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmq_fast.cli.exportfile import BadFile, End, Header, Record, Section
+from msmq_fast.cli.windows import UNLIMITED_KB
 from msmq_fast.client.exchange import Stored
 from msmq_fast.packet.base import INFINITE
 from msmq_fast.packet.message import Message
@@ -57,6 +58,7 @@ _PROPERTIES: Final[dict[str, type]] = {
     "type": str,
     "multicast_address": str,
 }
+_QUOTAS: Final = ("quota_kb", "journal_quota_kb")
 _INSTALLATION: Final = {
     "directory_integration": "the host is in an Active Directory: its public queues become queues of the "
     "directory of this server, and routing by sites is not taken over (docs/how-to/directory.md)",
@@ -186,7 +188,8 @@ class _Reader:
                 continue
             if type(value) is not wanted:
                 raise BadFile(f"record {number}: {key} has the wrong type")
-            definition[key] = value
+            unlimited = key in _QUOTAS and value == -1
+            definition[key] = UNLIMITED_KB if unlimited else value
         accounts = _map(record, "accounts", number)
         if not all(isinstance(each, str) for each in accounts.values()):
             raise BadFile(f"record {number}: accounts: expected names by SID")
