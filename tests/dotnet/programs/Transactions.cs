@@ -1,0 +1,164 @@
+using System;
+using System.Transactions;
+#if MSMQ_MESSAGING
+using MSMQ.Messaging;
+#else
+using System.Messaging;
+#endif
+
+internal static partial class Program
+{
+    private static void Single()
+    {
+        using (MessageQueue safe = NewQueue("single", true))
+        using (MessageQueue plain = NewQueue("single-plain"))
+        {
+            safe.Send("x", MessageQueueTransactionType.Single);
+            Fails(MessageQueueErrorCode.TransactionUsage, () => safe.Send("y"), "no transaction");
+            Fails(MessageQueueErrorCode.TransactionUsage,
+                () => plain.Send("y", MessageQueueTransactionType.Single), "not a transactional queue");
+            plain.Send("z");
+            Fails(MessageQueueErrorCode.TransactionUsage,
+                () => plain.Receive(Soon, MessageQueueTransactionType.Single), "receive as single");
+            Same("x", Text(safe.Receive(Soon, MessageQueueTransactionType.Single)), "receive");
+        }
+    }
+
+    private static void Multiple()
+    {
+        using (MessageQueue one = NewQueue("multiple-1", true))
+        using (MessageQueue two = NewQueue("multiple-2", true))
+        using (MessageQueue plain = NewQueue("multiple-plain"))
+        {
+            one.Send("work", MessageQueueTransactionType.Single);
+            using (var transaction = new MessageQueueTransaction())
+            {
+                Same(MessageQueueTransactionStatus.Initialized, transaction.Status, "initialized");
+                Throws<InvalidOperationException>(() => transaction.Commit(), "not begun");
+                transaction.Begin();
+                Throws<InvalidOperationException>(() => transaction.Begin(), "begun twice");
+                Same("work", Text(one.Receive(Soon, transaction)), "receive");
+                var results = new Message[500];
+                for (int index = 0; index < results.Length; index++)
+                {
+                    results[index] = new Message("result " + index);
+                    two.Send(results[index], transaction);
+                }
+                Fails(MessageQueueErrorCode.TransactionUsage, () => plain.Send("x", transaction), "plain queue");
+                Same(0, two.GetAllMessages().Length, "nothing before the commit");
+                transaction.Commit();
+                Same(MessageQueueTransactionStatus.Committed, transaction.Status, "committed");
+                for (int index = 0; index < results.Length; index++)
+                {
+                    Message got = two.Receive(Soon);
+                    Same("result " + index, Text(got), "result");
+                    Same(results[index].Id, got.Id, "identifier");
+                }
+                Same(0, one.GetAllMessages().Length, "received for good");
+                transaction.Begin();
+                two.Send("again", transaction);
+                transaction.Commit();
+                Same("again", Text(two.Receive(Soon)), "a second use of the object");
+            }
+        }
+    }
+
+    private static void Abort()
+    {
+        using (MessageQueue one = NewQueue("abort-1", true))
+        using (MessageQueue two = NewQueue("abort-2", true))
+        {
+            one.Send("work", MessageQueueTransactionType.Single);
+            var transaction = new MessageQueueTransaction();
+            transaction.Begin();
+            one.Receive(Soon, transaction);
+            two.Send("result", transaction);
+            Fails(MessageQueueErrorCode.IOTimeout, () => one.Receive(Now), "locked");
+            transaction.Abort();
+            Same(MessageQueueTransactionStatus.Aborted, transaction.Status, "aborted");
+            Throws<InvalidOperationException>(() => transaction.Commit(), "commit after abort");
+            Same("work", Text(one.Peek(Soon)), "returned");
+            Same(0, two.GetAllMessages().Length, "discarded");
+            using (var disposed = new MessageQueueTransaction())
+            {
+                disposed.Begin();
+                one.Receive(Soon, disposed);
+            }
+            Same("work", Text(one.Receive(Soon)), "returned by Dispose");
+        }
+    }
+
+    private static void Refused()
+    {
+        using (MessageQueue queue = NewQueue("refused", true))
+        {
+            queue.MaximumQueueSize = 20;
+            var transaction = new MessageQueueTransaction();
+            transaction.Begin();
+            var error = Throws<MessageQueueException>(() =>
+            {
+                for (int index = 0; index < 50; index++)
+                    queue.Send(new string('x', 1000), transaction);
+                transaction.Commit();
+            }, "more than the quota");
+            Same(MessageQueueErrorCode.InsufficientResources, error.MessageQueueErrorCode, "code");
+            Same(MessageQueueTransactionStatus.Aborted, transaction.Status, "status");
+            Same(0, queue.GetAllMessages().Length, "nothing was carried out");
+        }
+    }
+
+    private static void Scopes()
+    {
+        using (MessageQueue one = NewQueue("scope-1", true))
+        using (MessageQueue two = NewQueue("scope-2", true))
+        {
+            using (var scope = new TransactionScope())
+            {
+                one.Send("a", MessageQueueTransactionType.Automatic);
+                two.Send("b", MessageQueueTransactionType.Automatic);
+                Same(0, one.GetAllMessages().Length, "nothing before the end");
+                scope.Complete();
+            }
+            Same("b", Text(two.Receive(Soon)), "committed");
+            using (new TransactionScope())
+            {
+                one.Receive(Soon, MessageQueueTransactionType.Automatic);
+                two.Send("c", MessageQueueTransactionType.Automatic);
+            }
+            Same("a", Text(one.Peek(Soon)), "rolled back");
+            Same(0, two.GetAllMessages().Length, "not sent");
+            using (var scope = new TransactionScope())
+            {
+                Transaction.Current.EnlistVolatile(new OtherResource(), EnlistmentOptions.None);
+                one.Receive(Soon, MessageQueueTransactionType.Automatic);
+                two.Send("d", MessageQueueTransactionType.Automatic);
+                scope.Complete();
+            }
+            Same("d", Text(two.Receive(Soon)), "committed in two phases");
+            Same(0, one.GetAllMessages().Length, "received in two phases");
+        }
+    }
+
+    private sealed class OtherResource : IEnlistmentNotification
+    {
+        public void Prepare(PreparingEnlistment enlistment)
+        {
+            enlistment.Prepared();
+        }
+
+        public void Commit(Enlistment enlistment)
+        {
+            enlistment.Done();
+        }
+
+        public void Rollback(Enlistment enlistment)
+        {
+            enlistment.Done();
+        }
+
+        public void InDoubt(Enlistment enlistment)
+        {
+            enlistment.Done();
+        }
+    }
+}

