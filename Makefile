@@ -6,6 +6,7 @@
 #   make lint         ruff, mypy, import rules and circles, wiring, language, references, hadolint      make conformance   what the tests prove of each protocol document
 #   make docs         the documentation site in build/site, links checked
 #   make bench        micro-benchmarks, then the load generator        make build   sdist, wheel, SBOM, SHA256SUMS in dist/
+#   make dotnet       System.Messaging for .NET in build/dotnet, with Debian's mcs
 #   make man       man pages of the command line in build/man         make deb     the Debian package in dist/
 #   make lock         resolves the dependencies anew and writes requirements/*.lock
 
@@ -23,7 +24,7 @@ LOCKED := $(PIP) --require-hashes --no-build-isolation --requirement
 
 SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd h c)) src/msmq_fast/store/decode.py
 
-.PHONY: run man deb smoke test test-long lint docs bench conformance build lock clean
+.PHONY: run man deb dotnet smoke test test-long lint docs bench conformance build lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.built
@@ -54,6 +55,9 @@ lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools
 	$(BIN)/python -m tools.names
 	$(BIN)/python -m tools.commands
 	$(BIN)/hadolint Dockerfile
+
+dotnet:
+	sh contrib/dotnet/build.sh build/dotnet
 
 docs: $(VENV)/.docs-tools
 	@NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -21,12 +22,17 @@ def server() -> Iterator[Server]:
 
 
 @pytest.fixture(scope="session")
-def scenarios(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+def assembly(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
+    """A function that builds the assembly of a name, once, in a folder of its own; returns its file."""
+    folder = tmp_path_factory.mktemp("dotnet")
+    return functools.cache(lambda name: dotnet.build(name, folder))
+
+
+@pytest.fixture(scope="session")
+def scenarios(assembly: Callable[[str], Path]) -> dict[str, Path]:
     """The program of all scenarios, compiled once for each name of the assembly."""
-    built = {}
-    for name in dotnet.NAMES:
-        folder = tmp_path_factory.mktemp("dotnet")
-        assembly = dotnet.build(name, folder)
-        sources = sorted(PROGRAMS.glob("*.cs"))
-        built[name] = dotnet.compile_program(assembly, sources, assembly.parent / "scenarios.exe")
-    return built
+    sources = sorted(PROGRAMS.glob("*.cs"))
+    return {
+        name: dotnet.compile_program(assembly(name), sources, assembly(name).parent / "scenarios.exe")
+        for name in dotnet.NAMES
+    }

@@ -37,6 +37,10 @@ SCENARIOS = (
     "Threads",
     "Access",
     "PublicQueues",
+    "Xml",
+    "Binary",
+    "HostileBinary",
+    "ActiveX",
 )
 BODY = '<?xml version="1.0"?><string>from outside</string>'
 

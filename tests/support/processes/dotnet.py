@@ -6,7 +6,7 @@ import os
 import subprocess
 import sys
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from tests.support.processes.servers import Server, inherited
@@ -28,12 +28,12 @@ def build(name: str, folder: Path) -> Path:
     return folder / name / f"{name}.dll"
 
 
-def compile_program(assembly: Path, sources: Sequence[Path], program: Path) -> Path:
+def compile_program(assembly: Path, sources: Sequence[Path], program: Path, *flags: str) -> Path:
     """Compile a program against an assembly, which must lie beside it. It runs on Mono and on .NET."""
     symbol = assembly.stem.upper().replace(".", "_")
     references = [f"-r:{assembly}", "-r:System.Transactions.dll"]
     command = ["mcs", "-nologo", "-langversion:7.2", "-warnaserror", f"-define:{symbol}", *references]
-    done = subprocess.run([*command, f"-out:{program}", *sources], capture_output=True, text=True)
+    done = subprocess.run([*command, *flags, f"-out:{program}", *sources], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
     program.with_suffix(".runtimeconfig.json").write_text(_CONFIGURATION)
     return program
@@ -62,12 +62,20 @@ def command_for(runtime: str, program: Path) -> list[str | Path]:
     return [net_runtime(), "exec", "--runtimeconfig", settings, program]
 
 
-def start(server: Server, command: Sequence[str | Path], *arguments: str) -> subprocess.Popen[str]:
-    """Start a program that talks to `server` over its Unix socket."""
+def start(
+    server: Server,
+    command: Sequence[str | Path],
+    *arguments: str,
+    settings: Mapping[str, str] | None = None,
+) -> subprocess.Popen[str]:
+    """Start a program that talks to `server`: over its Unix socket, unless `settings`, which are variables of
+    the environment, say otherwise.
+    """
     environment = {
         **inherited(),
         "MSMQ_FAST_ENDPOINT": server.endpoint,
         "DOTNET_SYSTEM_GLOBALIZATION_INVARIANT": "1",
+        **(settings or {}),
     }
     return subprocess.Popen(
         [*map(os.fspath, command), *arguments],

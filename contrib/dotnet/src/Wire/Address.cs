@@ -12,8 +12,8 @@ namespace System.Messaging.Wire
 {
     /// <summary>
     /// Where the server is: MSMQ_FAST_ENDPOINT has `/path`, `unix:/path`, `tcp://host:port` or `tls://host:port`.
-    /// MSMQ_FAST_TOKEN is the token for TCP; MSMQ_FAST_CA is a file with the certificate that TLS is to trust in
-    /// addition to those of the system.
+    /// MSMQ_FAST_TOKEN is the token for TCP, MSMQ_FAST_TOKEN_FILE a file that contains it; MSMQ_FAST_CA is a file with
+    /// the certificate that TLS is to trust in addition to those of the system.
     /// </summary>
     internal sealed class Address
     {
@@ -53,7 +53,18 @@ namespace System.Messaging.Wire
             tls = uri.Scheme == "tls";
         }
 
-        internal string Token => path == null ? Environment.GetEnvironmentVariable("MSMQ_FAST_TOKEN") : null;
+        /// <summary>The token for TCP; null for a Unix socket. Raises IOException if its file cannot be read.</summary>
+        internal string Token
+        {
+            get
+            {
+                if (path != null)
+                    return null;
+                string token = Environment.GetEnvironmentVariable("MSMQ_FAST_TOKEN");
+                string file = Environment.GetEnvironmentVariable("MSMQ_FAST_TOKEN_FILE");
+                return string.IsNullOrEmpty(token) && !string.IsNullOrEmpty(file) ? File.ReadAllText(file).Trim() : token;
+            }
+        }
 
         internal static Address FromEnvironment()
         {

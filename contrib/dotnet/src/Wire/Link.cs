@@ -15,7 +15,6 @@ namespace System.Messaging.Wire
     {
         private const int MaxFrame = 4259840;
 
-        private readonly Address address;
         private readonly Stream stream;
         private readonly object writing = new object();
         private readonly Dictionary<uint, Call> waiting = new Dictionary<uint, Call>();
@@ -26,9 +25,8 @@ namespace System.Messaging.Wire
         private LinkLostException lost;
         private int lastTransaction;
 
-        private Link(Address address, Stream stream)
+        private Link(Stream stream)
         {
-            this.address = address;
             this.stream = stream;
             SendHandles = new SendHandles(this);
         }
@@ -48,19 +46,22 @@ namespace System.Messaging.Wire
         internal static Link Open(Address address)
         {
             Stream stream;
+            string token;
             try
             {
+                token = address.Token;
                 stream = address.Connect();
             }
             catch (Exception error) when (error is SocketException || error is IOException
-                || error is AuthenticationException || error is ArgumentException)
+                || error is AuthenticationException || error is ArgumentException
+                || error is UnauthorizedAccessException)
             {
                 throw new LinkLostException("cannot connect to the queue manager at " + address + ": " + error.Message);
             }
-            var link = new Link(address, stream);
+            var link = new Link(stream);
             var reader = new Thread(link.Read) { IsBackground = true, Name = "msmq-fast link" };
             reader.Start();
-            link.SayHello();
+            link.SayHello(token);
             return link;
         }
 
@@ -119,10 +120,9 @@ namespace System.Messaging.Wire
             End("the program closed the connection");
         }
 
-        private void SayHello()
+        private void SayHello(string token)
         {
             Packer hello = Packer.Begin(FrameKind.Hello);
-            string token = address.Token;
             hello.Map(token == null ? 2 : 3).Text("version").Int(1).Text("client").Text(ProgramName());
             if (token != null)
                 hello.Text("token").Text(token);
