@@ -7,6 +7,8 @@ set -eu
 
 here=$(cd "$(dirname "$0")" && pwd)
 output=${1:-$here/build}
+mkdir -p "$output"
+output=$(cd "$output" && pwd)
 [ $# -gt 0 ] && shift
 [ $# -gt 0 ] || set -- System.Messaging MSMQ.Messaging Experimental.System.Messaging Particular.Msmq
 
