@@ -24,7 +24,7 @@ _CONFIGURATION = '{"runtimeOptions": {"framework": {"name": "Microsoft.NETCore.A
 def build(name: str, folder: Path) -> Path:
     """Build the assembly `name` into `folder`; returns its file."""
     script = ROOT / "contrib" / "dotnet" / "build.sh"
-    subprocess.run(["sh", script, folder, name], check=True, capture_output=True)
+    subprocess.run(["sh", script, ".", name], cwd=folder, check=True, capture_output=True)
     return folder / name / f"{name}.dll"
 
 
