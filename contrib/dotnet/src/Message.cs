@@ -221,7 +221,7 @@ namespace System.Messaging
 
         private byte[] CertificateDigest()
         {
-            if (senderCertificate.Length == 0)
+            if (senderCertificate.Length == 0 || !useAuthentication)
                 return null;
             using (MD5 md5 = MD5.Create())
                 return md5.ComputeHash(senderCertificate);

@@ -95,6 +95,11 @@ internal static partial class Program
             queue.Send("named");
             queue.Formatter = byName;
             Same("named", Text(queue.Receive(Soon)), "type by name");
+            queue.Formatter = new XmlMessageFormatter();
+            queue.Send("first");
+            queue.Send(5);
+            Same("first", Text(queue.Receive(Soon)), "a type that was written");
+            Same(5, (int)queue.Receive(Soon).Body, "another type that was written");
         }
     }
 

@@ -17,6 +17,7 @@ namespace System.Messaging
         private Type[] targetTypes = new Type[0];
         private string[] targetTypeNames = new string[0];
         private List<KeyValuePair<Type, XmlSerializer>> serializers;
+        private bool stated; // the program has named the types
 
         public XmlMessageFormatter() { }
 
@@ -39,6 +40,7 @@ namespace System.Messaging
                 if (value == null)
                     throw new ArgumentNullException("value");
                 targetTypeNames = value;
+                stated = true;
                 serializers = null;
             }
         }
@@ -52,6 +54,7 @@ namespace System.Messaging
                 if (value == null)
                     throw new ArgumentNullException("value");
                 targetTypes = value;
+                stated = true;
                 serializers = null;
             }
         }
@@ -94,6 +97,7 @@ namespace System.Messaging
             }
         }
 
+        /// <summary>Write an object. A formatter without target types then reads objects of this type, too.</summary>
         public void Write(Message message, object obj)
         {
             if (message == null)
@@ -109,6 +113,7 @@ namespace System.Messaging
                 message.BodyStream = new MemoryStream(stream.GetBuffer(), 0, (int)stream.Length, true, true);
             }
             message.BodyType = 0;
+            Learn(obj.GetType());
         }
 
         public object Clone()
@@ -117,8 +122,18 @@ namespace System.Messaging
             {
                 targetTypes = targetTypes,
                 targetTypeNames = targetTypeNames,
+                stated = stated,
                 serializers = serializers,
             };
+        }
+
+        private void Learn(Type type)
+        {
+            if (stated || Array.IndexOf(targetTypes, type) >= 0)
+                return;
+            var longer = new List<Type>(targetTypes) { type };
+            targetTypes = longer.ToArray();
+            serializers = null;
         }
 
         private static XmlReader Reader(Stream body)

@@ -306,16 +306,47 @@ namespace System.Messaging
     [Serializable]
     public class MessageQueuePermissionAttribute : CodeAccessSecurityAttribute
     {
+        private string category;
+        private string label;
+        private string machineName;
+        private string path;
+
         public MessageQueuePermissionAttribute(SecurityAction action)
             : base(action) { }
 
-        public string Category { get; set; }
+        public string Category
+        {
+            get { return category; }
+            set { category = Given(value); }
+        }
 
-        public string Label { get; set; }
+        public string Label
+        {
+            get { return label; }
+            set { label = Given(value); }
+        }
 
-        public string MachineName { get; set; }
+        public string MachineName
+        {
+            get { return machineName; }
+            set
+            {
+                if (Given(value).Length == 0)
+                    throw new ArgumentException("the name of a computer must not be empty", "value");
+                machineName = value;
+            }
+        }
 
-        public string Path { get; set; }
+        public string Path
+        {
+            get { return path; }
+            set
+            {
+                if (Given(value).Length > 0 && value.IndexOf('\\') < 0)
+                    throw new ArgumentException("invalid queue path '" + value + "': it must have a backslash", "value");
+                path = value;
+            }
+        }
 
         public MessageQueuePermissionAccess PermissionAccess { get; set; }
 
@@ -326,6 +357,13 @@ namespace System.Messaging
             return Path != null
                 ? new MessageQueuePermission(PermissionAccess, Path)
                 : new MessageQueuePermission(PermissionAccess, MachineName, Label, Category);
+        }
+
+        private static string Given(string value)
+        {
+            if (value == null)
+                throw new InvalidOperationException("the value must not be null");
+            return value;
         }
     }
 }
