@@ -206,7 +206,7 @@ def test_paused(pair: Pair) -> None:
 
 
 @pytest.mark.parametrize(
-    "flags", [("--recoverable",), ("--transaction",)], ids=["recoverable", "transaction"]
+    "flags", [(), ("--recoverable",), ("--transaction",)], ids=["express", "recoverable", "transaction"]
 )
 def test_a_duplicate_after_a_lost_acknowledgment(pair: Pair, flags: tuple[str, ...]) -> None:
     sender, receiver = started(pair, *(["--transactional"] if "--transaction" in flags else []))
