@@ -51,6 +51,7 @@ INTERNAL = frozenset(
         "sources",
         "staging",
         "tables",
+        "tally",
         "transaction",
         "transactionahead",
         "transactionbase",

@@ -35,7 +35,12 @@ __all__ = [
     "SessionPage",
     "SnapshotInfo",
     "TransactionInfo",
+    "plain",
 ]
+
+
+_PLAIN: Final = frozenset((str, int, bool, float, bytes))
+_LAYOUTS: Final[dict[type[Resource], tuple[tuple[str, type[Resource] | None], ...]]] = {}
 
 
 class Resource:
@@ -46,30 +51,42 @@ class Resource:
     def as_map(self) -> dict[str, Any]:
         """Return the fields as a map of plain values; fields that are None are left out."""
         found: dict[str, Any] = {}
-        for item in dataclasses.fields(self):  # type: ignore[arg-type]
-            value = getattr(self, item.name)
-            if isinstance(value, tuple):
-                value = [one.as_map() if isinstance(one, Resource) else one for one in value]
-            elif isinstance(value, Resource):
-                value = value.as_map()
+        for name, _ in _layout(type(self)):
+            value = getattr(self, name)
             if value is not None:
-                found[item.name] = value
+                found[name] = value if type(value) in _PLAIN else plain(value)
         return found
 
     @classmethod
     def from_map(cls, given: Mapping[str, Any]) -> Self:
         """Return the resource that a map made by `as_map` describes."""
         values: dict[str, Any] = {}
-        for item in dataclasses.fields(cls):  # type: ignore[arg-type]
-            if item.name not in given:
+        for name, kind in _layout(cls):
+            if name not in given:
                 continue
-            value, kind = given[item.name], item.metadata.get("of")
+            value = given[name]
             if isinstance(value, list):
                 value = tuple(value if kind is None else (kind.from_map(one) for one in value))
             elif kind is not None and isinstance(value, Mapping):
                 value = kind.from_map(value)
-            values[item.name] = value
+            values[name] = value
         return cls(**values)
+
+
+def plain(value: Any) -> Any:
+    """Return the value of a field as it is in a map: lists in place of tuples, maps in place of resources."""
+    if isinstance(value, tuple):
+        return [one.as_map() if isinstance(one, Resource) else one for one in value]
+    return value.as_map() if isinstance(value, Resource) else value
+
+
+def _layout(kind: type[Resource]) -> tuple[tuple[str, type[Resource] | None], ...]:
+    """Return the names of the fields, and the class of the resources in each."""
+    found = _LAYOUTS.get(kind)
+    if found is None:
+        found = tuple((item.name, item.metadata.get("of")) for item in dataclasses.fields(kind))  # type: ignore[arg-type]
+        _LAYOUTS[kind] = found
+    return found
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 from uuid import UUID
 
@@ -18,9 +18,10 @@ from msmq_fast.protocol.errors import (
     UnsupportedOperation,
 )
 from msmq_fast.protocol.frames import Frame
+from msmq_fast.protocol.text import quoted
 from msmq_fast.protocol.versions import queue_settings
 from msmq_fast.qm.operator.paging import SORTS, page
-from msmq_fast.qm.operator.showing import KINDS, infos
+from msmq_fast.qm.operator.showing import FIELDS, KINDS, infos, maps
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue, QueueKind
 
@@ -153,7 +154,7 @@ def _list(session: Session, request_id: int, payload: memoryview) -> None:
 
 
 def _page(session: Session, request_id: int, payload: memoryview) -> None:
-    kind, text, glob, sort, descending, limit, offset = arguments(
+    kind, text, glob, sort, descending, limit, offset, fields = arguments(
         payload,
         _KIND,
         Field("text", str, default=""),
@@ -162,6 +163,7 @@ def _page(session: Session, request_id: int, payload: memoryview) -> None:
         Field("descending", bool, default=False),
         Field("limit", int, maximum=_MAX_PAGE, default=100),
         Field("offset", int, default=0),
+        Field("fields", list, default=[]),
     )
     if sort not in SORTS:
         raise InvalidParameter(f"sort must be one of {', '.join(SORTS)}")
@@ -169,6 +171,11 @@ def _page(session: Session, request_id: int, payload: memoryview) -> None:
         raise InvalidParameter(f"limit must be from 1 to {_MAX_PAGE}")
     if max(len(text), len(glob)) > _MAX_PATTERN:
         raise InvalidParameter(f"text and glob may have at most {_MAX_PATTERN} characters")
+    for name in fields:
+        if name not in FIELDS:
+            raise InvalidParameter(
+                f"fields must be fields of a queue, such as name; not {quoted(str(name)[:40])}"
+            )
     manager = session.manager
     ordered = manager.in_order(_kinds(kind))
     found = page(
@@ -184,7 +191,7 @@ def _page(session: Session, request_id: int, payload: memoryview) -> None:
     session.reply(
         request_id,
         {
-            "queues": _maps(session, found.queues),
+            "queues": _maps(session, found.queues, tuple(dict.fromkeys(fields)) or FIELDS),
             "total": found.total,
             "messages": found.messages,
             "bytes": found.bytes,
@@ -204,17 +211,19 @@ def _kinds(name: str) -> tuple[QueueKind, ...]:
     return _LISTED[name]
 
 
-def _maps(session: Session, queues: Iterable[Queue]) -> list[dict[str, Any]]:
+def _maps(
+    session: Session, queues: Iterable[Queue], fields: Collection[str] = FIELDS
+) -> list[dict[str, Any]]:
     manager, token = session.manager, session.token
-    return [
-        info.as_map()
-        for info in infos(
+    return list(
+        maps(
             queues,
+            fields,
             manager.guid,
             manager.incoming.transfers(),
             lambda queue: manager.guard.sees_permissions(token, queue),
         )
-    ]
+    )
 
 
 def _shown(session: Session, queue: Queue) -> dict[str, Any]:

@@ -4,6 +4,7 @@ with pending work.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from operator import attrgetter
@@ -54,6 +55,17 @@ class Ordered:
         """Return the queues in their order."""
         ordered = sorted(queues, key=_FOLDED)
         return cls(ordered, [queue.core for queue in ordered])
+
+    def insert(self, queue: Queue) -> None:
+        """Add a queue at its place."""
+        place = bisect_left(self.queues, queue.folded, key=_FOLDED)
+        self.queues.insert(place, queue)
+        self.cores.insert(place, queue.core)
+
+    def remove(self, queue: Queue) -> None:
+        """Remove a queue. Raises ValueError if it is not there."""
+        place = self.queues.index(queue, bisect_left(self.queues, queue.folded, key=_FOLDED))
+        del self.queues[place], self.cores[place]
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +154,13 @@ class QueueRegistry:
 
     def add(self, queue: Queue) -> None:
         """Register a local queue, and its journal if it has one."""
-        self._ordered.clear()
+        known = self._by_key.get(queue.key)
+        if known is not queue:
+            if known is not None:
+                self._leave_order(known)
+            for kinds, ordered in self._ordered.items():
+                if queue.kind in kinds:
+                    ordered.insert(queue)
         self._by_key[queue.key] = queue
         self._by_ordinal[queue.ordinal] = queue
         if queue.private_number:
@@ -155,15 +173,20 @@ class QueueRegistry:
 
     def remove(self, queue: Queue) -> None:
         """Remove a local queue from the registry; no name finds it afterwards."""
-        self._ordered.clear()
         if self._by_key.get(queue.key) is queue:
             del self._by_key[queue.key]
+            self._leave_order(queue)
         if self._by_ordinal.get(queue.ordinal) is queue:
             del self._by_ordinal[queue.ordinal]
         if self._by_number.get(queue.private_number) is queue:
             del self._by_number[queue.private_number]
         if self._by_guid.get(queue.guid) is queue:
             del self._by_guid[queue.guid]
+
+    def _leave_order(self, queue: Queue) -> None:
+        for kinds, ordered in self._ordered.items():
+            if queue.kind in kinds:
+                ordered.remove(queue)
 
     def add_outgoing(self, queue: OutgoingQueue) -> None:
         """Register an outgoing queue."""
@@ -187,8 +210,8 @@ class QueueRegistry:
         yield from self._outgoing.values()
 
     def in_order(self, kinds: tuple[QueueKind, ...]) -> Ordered:
-        """Return the queues of some kinds, ordered by their case-folded names. The order of local queues is
-        kept until one of them comes or goes, so a caller pays for it once.
+        """Return the queues of some kinds, ordered by their case-folded names. The first call sorts them;
+        then the order of local queues is kept while they come and go. Use the result before the next change.
         """
         if QueueKind.OUTGOING in kinds:
             return Ordered.of(queue for queue in self.queues() if queue.kind in kinds)
