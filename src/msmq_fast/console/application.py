@@ -24,6 +24,7 @@ from msmq_fast.console.logons import Logon, LogonRefused, Logons
 from msmq_fast.console.pages import LIVE, PAGES
 from msmq_fast.console.rendering import Renderer
 from msmq_fast.console.sessions import Notice, Session, Sessions
+from msmq_fast.console.slices import Slices
 from msmq_fast.console.streams import Ended, Streams
 from msmq_fast.console.visit import THEMES, Visit, theme_of
 from msmq_fast.logfields import logged
@@ -81,19 +82,19 @@ class _Console:
         """Apply the rules of the guard, and give each answer its headers."""
         try:
             if not is_known_host(request.headers.get("Host", ""), self._names):
-                response: web.StreamResponse = self._error(
+                response: web.StreamResponse = await self._error(
                     request, 403, "The Host header names another computer. Use the name of this one."
                 )
             elif is_forged(request.method, request.headers):
-                response = self._error(request, 403, "The request comes from a page of another site.")
+                response = await self._error(request, 403, "The request comes from a page of another site.")
             elif request.path in _WITHOUT_SESSION and not is_small(request):
-                response = self._error(request, 413, "The form is too large.")
+                response = await self._error(request, 413, "The form is too large.")
             else:
                 response = await handler(request)
         except web.HTTPRedirection as redirection:
             response = redirection
         except web.HTTPException as error:
-            response = self._error(request, error.status, f"{error.reason}.")
+            response = await self._error(request, error.status, f"{error.reason}.")
         except ConnectionResetError:
             raise
         except Exception as error:
@@ -103,7 +104,7 @@ class _Console:
                     "%s %s failed", request.method, request.path, extra=logged(peer=request.remote or "")
                 )
             text = "Internal error; see the log of the server." if refusal is None else f"{refusal}"
-            response = self._error(request, 500 if refusal is None else refusal.status, text)
+            response = await self._error(request, 500 if refusal is None else refusal.status, text)
         for name, value in HEADERS.items():
             response.headers.setdefault(name, value)
         return response
@@ -190,20 +191,20 @@ class _Console:
 
     async def show_login(self, request: web.Request) -> web.Response:
         """Return the page for the log-on."""
-        return self._login_page(request, "")
+        return await self._login_page(request, "")
 
     async def login(self, request: web.Request) -> web.Response:
         """Begin a session, and go to the page that was asked for."""
         form = await request.post()
         how, name, secret = (str(form.get(field, "")) for field in ("how", "name", "secret"))
         if how != "local" and not _is_private(request):
-            return self._login_page(
+            return await self._login_page(
                 request, "Passwords and tokens need HTTPS, or a browser on the computer of the server.", 403
             )
         try:
             logon = await self._logon(request, how, name, secret)
         except LogonRefused as error:
-            return self._login_page(request, str(error), 403)
+            return await self._login_page(request, str(error), 403)
         self._sessions.close(request.cookies.get(_cookie_name(request), ""))
         answer = web.HTTPSeeOther(_own_page(str(form.get("next", ""))))
         _set_cookie(request, answer, _cookie_name(request), self._sessions.open(logon, request.remote or ""))
@@ -237,9 +238,10 @@ class _Console:
         _set_cookie(request, answer, "msmq-theme", chosen if chosen in THEMES else "auto", 365 * 86400)
         return answer
 
-    def _login_page(self, request: web.Request, error: str, status: int = 200) -> web.Response:
-        text = self._renderer.render(
+    async def _login_page(self, request: web.Request, error: str, status: int = 200) -> web.Response:
+        text = await self._renderer.render(
             "login.html",
+            Slices(),
             title="Log on",
             error=error,
             theme=theme_of(request),
@@ -248,9 +250,9 @@ class _Console:
         )
         return web.Response(text=text, status=status, content_type="text/html")
 
-    def _error(self, request: web.Request, status: int, text: str) -> web.Response:
-        page = self._renderer.render(
-            "error.html", title="Not possible", text=text, status=status, theme=theme_of(request)
+    async def _error(self, request: web.Request, status: int, text: str) -> web.Response:
+        page = await self._renderer.render(
+            "error.html", Slices(), title="Not possible", text=text, status=status, theme=theme_of(request)
         )
         return web.Response(text=page, status=status, content_type="text/html")
 

@@ -1,17 +1,23 @@
-"""Jinja2 templates of the console. All output is escaped; an unknown name in a template is an error."""
+"""Jinja2 templates of the console. All output is escaped; an unknown name in a template is an error.
+
+The templates are compiled to coroutines, so that a long page is rendered in slices (slices.py).
+"""
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlencode
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from msmq_fast.console import formats
+from msmq_fast.console.slices import Slices
 
 __all__ = ["Renderer", "link"]
 
 
+@lru_cache(maxsize=4096)
 def link(path: str, **parameters: object) -> str:
     """Return the URL of a page; parameters that are empty or None are left out, and
     a tuple gives one parameter for each of its items.
@@ -31,6 +37,7 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
             auto_reload=False,
+            enable_async=True,
         )
         environment.globals["link"] = link
         for filter_ in (
@@ -50,6 +57,10 @@ class Renderer:
             name: environment.get_template(name) for name in environment.list_templates(["html"])
         }
 
-    def render(self, name: str, **values: Any) -> str:
+    async def render(self, name: str, slices: Slices, **values: Any) -> str:
         """Return the text of a page."""
-        return self._templates[name].render(**values)
+        pieces = []
+        async for piece in self._templates[name].generate_async(**values):
+            pieces.append(piece)
+            await slices.pause()
+        return "".join(pieces)

@@ -5,8 +5,9 @@
    for `PATIENCE` seconds: at most one event and the write buffer of the connection are kept for a slow
    reader.
 2. A page that takes long to render is rendered less often, but every `LONGEST` seconds: one stream takes
-   1/`SHARE` of the time of the event loop, so that fewer than one message in 100 waits for a rendering, and
-   all streams together take 1/`SHARE_OF_ALL`.
+   1/`SHARE` of the time of the event loop, so that one message in `SHARE` waits for a rendering, and all
+   streams together take 1/`SHARE_OF_ALL`. A rendering is divided into slices (slices.py), so that a message
+   waits for one of them, not for all.
 3. The number of streams is limited in all, for each session and for each address. A browser without a stream
    asks for the changes every few seconds instead.
 4. Neither a stream nor such a question is a use of the session: a tab that is left open does not keep it.
@@ -36,7 +37,7 @@ INTERVAL: Final = 1.0  # seconds between two renderings
 LONGEST: Final = (
     4.0  # seconds between two renderings of a page that takes long, unless there are many streams
 )
-SHARE: Final = 400
+SHARE: Final = 1000
 SHARE_OF_ALL: Final = 10
 PATIENCE: Final = 10.0  # seconds
 _PING: Final = 15.0  # seconds without a change after which a comment is sent, so that proxies keep the stream
@@ -111,7 +112,7 @@ class Streams:
             await self._write(response, f"retry: {_RETRY_MS}\n\n")
             before, quiet = None, time.monotonic()
             while not self._stopping.is_set():
-                live = Live(since if before is None else before.since)
+                live = Live(since if before is None else before.since, before)
                 ending = await self._render(stream, render, live)
                 if ending is not None:
                     await self._write(response, f"event: {ending[0]}\ndata: {json.dumps(ending[1])}\n\n")

@@ -91,8 +91,9 @@ class Visit:
         """Return a page within the frame that all pages share."""
         server = await self.perform("server.show")
         uptime = int(time.time()) - server["started"]
-        text = self.renderer.render(
+        text = await self.renderer.render(
             template,
+            self.live.slices,
             title=title,
             server=server,
             uptime=uptime if uptime < 60 else uptime - uptime % 60,

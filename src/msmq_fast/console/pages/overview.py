@@ -15,9 +15,19 @@ _MOST_REFUSALS: Final = 10  # reasons with the most refusals
 
 
 async def _show(visit: Visit) -> web.Response:
-    deepest = await visit.perform("queues.list", query={"sort": "messages", "descending": True, "limit": 10})
+    deepest = await visit.perform(
+        "queues.list",
+        query={
+            "sort": "messages",
+            "descending": True,
+            "limit": 10,
+            "fields": ("name", "messages", "bytes"),
+        },
+    )
     outgoing = await visit.perform("outgoing.list", query={"limit": 1000})
-    system = await visit.perform("queues.list", query={"kind": "system", "limit": 100})
+    system = await visit.perform(
+        "queues.list", query={"kind": "system", "limit": 100, "fields": ("kind", "messages")}
+    )
     stalled = [one for one in outgoing["items"] if one["stalled"]]
     dead = sum(_messages(one) for one in system["items"] if one["kind"].endswith("deadletter"))
     refusals = (await visit.perform("server.stats"))["refusals"]

@@ -21,6 +21,20 @@ __all__ = ["PAGES"]
 PAGE_SIZE: Final = 50
 _KINDS: Final = ("user", "system", "subqueue", "journal")
 _SORTS: Final = ("name", "messages", "bytes", "oldest", "in_per_second", "out_per_second")
+_COLUMNS: Final = (
+    "name",
+    "label",
+    "messages",
+    "bytes",
+    "oldest",
+    "in_per_second",
+    "out_per_second",
+    "quota_kb",
+    "transactional",
+    "journal",
+    "authenticated",
+)
+"""The fields that the list shows."""
 _DESTROYS: Final = {"purge": "receive", "delete": "delete"}
 """The right that each of these actions needs."""
 _NO_LIMIT: Final = 0xFFFF_FFFF  # KiB
@@ -39,6 +53,7 @@ async def _list(visit: Visit) -> web.Response:
             "filter": visit.get("filter")[:249],
             "sort": sort,
             "descending": descending,
+            "fields": _COLUMNS,
             "limit": PAGE_SIZE,
             "offset": offset if offset.isascii() and offset.isdigit() else "0",
         },
@@ -52,7 +67,7 @@ async def _list(visit: Visit) -> web.Response:
         sort=sort,
         descending=descending,
         pattern=visit.get("filter")[:249],
-        creates=await visit.may("create-queue"),
+        creates=not visit.follows and await visit.may("create-queue"),
     )
 
 
