@@ -177,7 +177,8 @@ def test_many_expired_messages_have_few_lines(pair: Pair) -> None:
 def test_the_peer_is_down(pair: Pair) -> None:
     sender = pair[0].start()
     message_id = sent(sender, THERE, "--recoverable")
-    assert f"{RECEIVER} refused the connection" in ends(sender, message_id, "connection refused")
+    text = ends(sender, message_id, "connection refused")
+    assert f"{RECEIVER} refused the connection (Connection refused): no queue manager listens there" in text
     line = logged(sender, what="outgoing queue", reason="connection refused")
     assert (line["queue"], line["peer"], line["message_id"]) == (THERE, RECEIVER, message_id)
 

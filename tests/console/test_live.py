@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from msmq_fast.console.formats import duration, plural
+from msmq_fast.console.formats import account, code, duration, plural
 from msmq_fast.console.live import Live, changes
 from msmq_fast.console.slices import SLICE
 
@@ -148,3 +148,22 @@ def test_durations_have_two_units(seconds: int, text: str) -> None:
 def test_nouns_follow_their_number() -> None:
     assert [plural(value, "message") for value in (0, 1, 2)] == ["0 messages", "1 message", "2 messages"]
     assert plural(2, "entry", "entries") == "2 entries"
+
+
+@pytest.mark.parametrize(
+    ("name", "sid", "text"),
+    [
+        ("admin", "S-1-5-21-1-2-3-1000", "admin"),
+        ("", "S-1-22-1-1000", "uid:1000"),
+        ("", "S-1-5-18", "Local System"),
+        ("", "S-1-5-21-1-2-3-1000", "S-1-5-21-1-2-3-1000"),
+        ("", "", "–"),
+    ],
+)
+def test_accounts_without_a_name_have_another(name: str, sid: str, text: str) -> None:
+    assert account({"name": name, "sid": sid}) == text
+
+
+def test_text_between_backticks_is_code_and_the_rest_is_escaped() -> None:
+    assert code("a `b<` <c>") == 'a <span class="mono">b&lt;</span> &lt;c&gt;'
+    assert code("none") == "none"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Final
 
@@ -12,7 +13,9 @@ from msmq_fast.protocol.text import noun_of
 
 __all__ = [
     "REASONS",
+    "account",
     "class_name",
+    "code",
     "count",
     "duration",
     "literal",
@@ -51,6 +54,8 @@ REASONS: Final[dict[int, str]] = {
 }
 """What happened to a dead letter, by the message class that gives the reason."""
 
+_SYSTEM: Final = "S-1-5-18"
+_UNIX_USER: Final = "S-1-22-1-"  # and the number of a user of the server's computer
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -62,6 +67,27 @@ def reason(value: int) -> str:
 def class_name(value: int) -> str:
     """Return the name of a message class."""
     return name_of(value)
+
+
+def account(value: Mapping[str, str]) -> str:
+    """Return the name of an account; without one, the number of a user of the computer, or the SID. `value`
+    has its `name` and `sid`.
+    """
+    name, sid = value["name"], value["sid"]
+    if name or not sid:
+        return name or "–"
+    if sid.startswith(_UNIX_USER):
+        return f"uid:{sid.removeprefix(_UNIX_USER)}"
+    return "Local System" if sid == _SYSTEM else sid
+
+
+def code(text: str) -> Markup:
+    """Return a text in which the parts between backticks are set as code."""
+    parts = text.split("`")
+    return Markup("").join(
+        Markup('<span class="mono">{}</span>').format(part) if number % 2 else part
+        for number, part in enumerate(parts)
+    )
 
 
 def count(value: int) -> str:

@@ -41,6 +41,8 @@ class Renderer:
         )
         environment.globals["link"] = link
         for filter_ in (
+            formats.account,
+            formats.code,
             formats.count,
             formats.duration,
             formats.literal,

@@ -10,6 +10,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from msmq_fast.admin.api.errors import bad_request, denied, refusal_of
+from msmq_fast.console.formats import account as account_name
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
@@ -157,7 +158,7 @@ async def _confirm(visit: Visit) -> web.Response:
         raise visit.back(link("access", queue=visit.get("queue")), Notice("failed", text))
     return await visit.page(
         "access_revoke.html",
-        f"Revoke the rights of {found[0]['name'] or account}",
+        f"Revoke the rights of {account_name(found[0])}",
         queue=visit.get("queue"),
         account=account,
         entries=found,

@@ -64,6 +64,12 @@ function draw(section) {
   const colour = (name) => colours.getPropertyValue(name).trim();
   const axis = () => ({ stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 } });
   const length = Number(place.dataset.length);
+  // The times of the pages are UTC, with 24 hours; those of uPlot have AM and PM.
+  const clock = (_, times, axisNumber, space, step) =>
+    times.map((time) => {
+      const text = new Date(time * 1e3).toISOString();
+      return text.slice(11, 16) === "00:00" ? text.slice(5, 10) : text.slice(11, step < 60 ? 19 : 16);
+    });
   const frames = [0, 1].map(() => document.createElement("div"));
   frames.forEach((frame) => (frame.className = "chart"));
   place.append(...frames);
@@ -80,8 +86,8 @@ function draw(section) {
       height: 200,
       tzDate: (seconds) => uPlot.tzDate(new Date(seconds * 1e3), "Etc/UTC"),
       scales: { x: { range: span }, y: { range: (_, least, most) => [0, Math.max(most * 1.1, 1)] } },
-      axes: [axis(), { ...axis(), size: 60 }],
-      series: [{ value: "{HH}:{mm}:{ss}" }, ...series],
+      axes: [{ ...axis(), values: clock }, { ...axis(), size: 60 }],
+      series: [{ label: "Time (UTC)", value: "{HH}:{mm}:{ss}" }, ...series],
     };
     return new uPlot(options, data, frame);
   };

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import logging
+import os
 import socket
 from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
@@ -181,7 +182,10 @@ class _Answers(asyncio.DatagramProtocol):
 def _reason(error: Exception) -> str:
     if isinstance(error, TimeoutError):
         return "no answer in time"
-    return getattr(error, "strerror", None) or str(error)
+    text = getattr(error, "strerror", None) or str(error)
+    if isinstance(error, OSError) and error.errno is not None and text.startswith("Connect call failed"):
+        return os.strerror(error.errno)  # asyncio writes the address in place of the reason
+    return text
 
 
 class _Unopened(Exception):
