@@ -6,6 +6,7 @@ import hashlib
 import io
 import json
 import struct
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -20,7 +21,7 @@ from msmq_fast.cli.commands.import_ import QueueMap
 from msmq_fast.cli.exportfile import BadFile, End, ExportWriter, Header, Record, Section, read_export
 from msmq_fast.client.exchange import Stored
 from msmq_fast.protocol.classes import parse_class
-from msmq_fast.terminal.progress import Progress
+from msmq_fast.terminal.progress import Heartbeat, Progress
 
 FORMS = ("msgpack", "jsonl")
 TEXT = st.text(max_size=20)
@@ -263,3 +264,38 @@ def test_progress_is_for_terminals(terminal: bool) -> None:
     if terminal:
         assert shown.endswith("\n")
         assert "10/10" in shown
+
+
+@pytest.mark.parametrize(("terminal", "quiet"), [(False, False), (True, False), (False, True), (True, True)])
+def test_without_a_terminal_a_command_may_show_a_line_every_half_minute(terminal: bool, quiet: bool) -> None:
+    """Ten minutes of a clock that only these waits move."""
+    stream, now, waits = _Terminal(terminal), [0.0], []
+    begun, over = threading.Event(), threading.Event()
+
+    def wait(seconds: float) -> bool:
+        assert begun.wait(30)
+        now[0] += seconds
+        waits.append(seconds)
+        if now[0] > 600:
+            over.set()
+        return over.is_set()
+
+    with (
+        Heartbeat("msmq-lake audit", stream, lambda: now[0], wait, quiet=quiet),
+        Progress("audit", 13, stream, lambda: 1.0) as progress,
+    ):
+        progress.add(4)
+        begun.set()
+        if not terminal and not quiet:
+            assert over.wait(30)
+    lines = stream.getvalue().splitlines()
+    if quiet:
+        assert not lines
+    elif terminal:
+        assert "4/13" in lines[-1]
+        assert "running" not in stream.getvalue()
+    else:
+        assert waits == [30.0] * 21
+        assert len(lines) == 20
+        assert lines[0] == "msmq-lake audit: running for 30 s, 4 of 13 done"
+        assert lines[-1] == "msmq-lake audit: running for 600 s, 4 of 13 done"
