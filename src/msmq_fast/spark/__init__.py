@@ -10,6 +10,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from msmq_fast.spark.restarting import run_stream
+
+__all__ = ["register", "run_stream"]
+
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 

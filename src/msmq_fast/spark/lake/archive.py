@@ -14,10 +14,11 @@ from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.columns import chosen
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import counting, session
-from msmq_fast.spark.lake.failures import WORKER_LATE, explaining
+from msmq_fast.spark.lake.failures import explaining
 from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.tables import MESSAGES
+from msmq_fast.spark.restarting import Restarts
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import add_output
 from msmq_fast.terminal.parser import Parser
@@ -39,7 +40,6 @@ _NEEDED: Final = (
     "message_id",
     "schema_version",
 )
-_ATTEMPTS: Final = 5
 _LOOK_S: Final = 60.0
 """Seconds between two records of the queue managers' own counters with --follow."""
 _TASK_ROWS: Final = 250_000
@@ -131,12 +131,14 @@ class Archive:
 
         self.look()
         for content in sorted(self._source.contents, key=lambda content: content == EVENTS):
-            for attempt in range(_ATTEMPTS):  # events last: they describe all that was archived
+            restarts = Restarts()  # events last: they describe all that was archived
+            while True:
+                before = self.archived[content]
                 try:
                     self._drain(content, progress)
                     break
                 except StreamingQueryException as error:
-                    if attempt == _ATTEMPTS - 1 or WORKER_LATE not in str(error):
+                    if not restarts.again(error, worked=self.archived[content] > before):
                         raise
 
     def _drain(self, content: str, progress: Progress) -> None:
@@ -150,17 +152,19 @@ class Archive:
 
     def follow(self, interval: str, progress: Progress, ended: threading.Event) -> None:
         """Archives until a query fails or `ended` is set. Restarts a query that Spark could not start in
-        time.
+        time, as `once` does.
         """
         queries = {
             content: self._start(content, processingTime=interval) for content in self._source.contents
         }
+        restarts = {content: Restarts() for content in queries}
         looked = 0.0
         try:
             while not ended.wait(1):
                 for content, query in queries.items():
                     if not query.isActive:
-                        if WORKER_LATE not in str(query.exception()):
+                        worked = query.lastProgress is not None
+                        if not restarts[content].again(query.exception(), worked=worked):
                             query.awaitTermination()  # raises the error that ended it
                             return
                         queries[content] = self._start(content, processingTime=interval)

@@ -16,17 +16,17 @@ from msmq_fast.client.bulk.client import (
     Unavailable,
 )
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.spark.restarting import WORKER_LATE
 
-__all__ = ["WORKER_LATE", "explained", "explaining"]
+__all__ = ["explained", "explaining"]
 
 _SOURCE: Final = re.compile(r"(?:SourceError|DataLoss|OptionError|OffsetError): (.+)")
 """Finds the message of the data source in a long traceback of Python and Java."""
 _PYTHON: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception)(?:: .+)?$", re.MULTILINE)
 """Finds the last line of a Python traceback."""
 _FULL: Final = re.compile(r"No space left on device|Disk quota exceeded|not enough space", re.IGNORECASE)
+_NO_MEMORY: Final = re.compile(r"java\.lang\.OutOfMemoryError")
 _DENIED: Final = re.compile(r"(?:AccessControlException|AccessDeniedException|Permission denied)[^\n]*")
-WORKER_LATE: Final = "Python worker failed to connect back"
-"""The error of Spark when a worker does not start within 10 s; no setting changes this time."""
 _EXTRA: Final = ("pyarrow", "pyspark", "pandas", "lmdb")
 """Packages that the extra `spark` installs."""
 _CODES: Final = (
@@ -93,12 +93,27 @@ def explained(error: BaseException) -> CommandError | None:
             Exit.FAILURE,
             "Spark needs Java 17 or 21, and the Java of JAVA_HOME, or otherwise of PATH, did not start",
         )
+    if _NO_MEMORY.search(text):
+        return CommandError(
+            Exit.FAILURE,
+            "Spark's Java has too little memory: set SPARK_DRIVER_MEMORY=4g, or more, in the environment",
+        )
+    java = type(error).__module__.startswith("py4j.")
+    if (java and not hasattr(error, "java_exception")) or isinstance(error, ConnectionError):
+        return CommandError(
+            Exit.FAILURE,
+            f"Spark's Java has ended, perhaps because this machine has too little memory "
+            f"({_first_line(text)}); -v shows what it writes",
+        )
     if isinstance(error, OSError):
         return CommandError(Exit.FAILURE, text)
     if type(error).__module__.startswith("pyarrow"):
         return CommandError(
             Exit.FAILURE, f"a file cannot be read: {_first_line(text)}; `msmq-lake verify` names the file"
         )
+    if java:  # the first line names a call of Py4J
+        cause = _first_line(text.partition("\n")[2]).lstrip(": ")
+        return CommandError(Exit.FAILURE, cause or _first_line(text))
     if type(error).__module__.startswith("pyspark."):
         line = _first_line(text) or type(error).__name__
         if line.endswith(":") and (match := _PYTHON.search(text)):  # the exception is further below
