@@ -12,7 +12,7 @@ from msmq_fast.terminal.describe import ENVIRONMENT, Argument, arguments_of
 __all__ = ["reference"]
 
 _WIDTH = 120  # characters of a line, table rows apart
-_SHARED = ("output", "connection")  # headings of options that most commands have
+_SHARED = ("output", "reporting", "connection")  # headings of options that most commands have
 
 
 def reference(root: Group) -> str:

@@ -3,22 +3,31 @@
 from __future__ import annotations
 
 import json
-import os
 import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from py4j.protocol import Py4JError, Py4JNetworkError
 from pyspark.errors import PySparkException
 
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import session
 from msmq_fast.spark.lake.failures import explained
 from msmq_fast.spark.lake.layout import Lake
-from msmq_fast.spark.lake.main import COMMAND, main
+from msmq_fast.spark.lake.main import main
 from tests.spark.fakeserver import serving
 from tests.spark.lake.leases import leased
+
+
+class JavaError(Py4JError):
+    """An exception of Java, without Java: Py4JJavaError asks it for its text."""
+
+    java_exception = None
+
+
+JavaError.__module__ = Py4JError.__module__
 
 
 @pytest.fixture(autouse=True)
@@ -202,6 +211,7 @@ def test_settle_takes_what_is_committed(tmp_path: Path, capsys: pytest.CaptureFi
             "[JAVA_GATEWAY_EXITED] Java gateway process exited before sending its port number.",
             "Java 17 or 21",
         ),
+        ("…\njava.lang.OutOfMemoryError: Java heap space\n\tat org.…", "SPARK_DRIVER_MEMORY"),
         (
             "[STREAM_FAILED] Query terminated with exception: Python worker failed to connect back.",
             "this machine is too busy",
@@ -227,72 +237,16 @@ def test_what_a_worker_of_python_says_is_in_the_line() -> None:
     )
 
 
+def test_what_java_says_through_py4j_is_its_message() -> None:
+    text = "An error occurred while calling o9.x.\n: java.io.IOException: torn\n\tat org.apache…"
+    failure = explained(JavaError(text))
+    assert failure is not None
+    assert str(failure) == "java.io.IOException: torn"
+    for error in (Py4JNetworkError("Answer from Java side is empty"), ConnectionRefusedError(111, "refused")):
+        failure = explained(error)
+        assert failure is not None
+        assert "Java has ended" in str(failure)
+
+
 def test_what_nobody_knows_is_not_explained_away() -> None:
     assert explained(ZeroDivisionError("division by zero")) is None
-
-
-def test_workers_run_the_python_of_the_verb(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Spark's own default is the `python3` of the PATH: under cron not the one with this package."""
-
-    class Started(Exception):
-        pass
-
-    def started(*_: object) -> None:
-        raise Started
-
-    monkeypatch.undo()  # the fixture above
-    monkeypatch.setattr("pyspark.SparkConf.contains", lambda *_: False)  # another JVM has one
-    monkeypatch.setattr("pyspark.sql.SparkSession.Builder.getOrCreate", started)
-    for name, expected in ((None, sys.executable), ("/opt/python", "/opt/python")):
-        with monkeypatch.context() as emptied:
-            for variable in ("PYSPARK_PYTHON", "SPARK_LOCAL_IP", "PYSPARK_SUBMIT_ARGS"):
-                emptied.delenv(variable, raising=False)
-            if name is not None:
-                emptied.setenv("PYSPARK_PYTHON", name)
-            with pytest.raises(Started):
-                session.start("audit")
-            assert os.environ["PYSPARK_PYTHON"] == expected
-
-
-@pytest.mark.long(seconds=240)
-@pytest.mark.timeout(900)
-def test_verbs_run_with_an_empty_environment(tmp_path: Path) -> None:
-    """As cron and systemd run them: by the entry point's path, with an ordinary PATH."""
-    from tests.spark.conftest import java_home
-
-    program = Path(sys.executable).with_name("msmq-lake")
-    home = java_home()
-    environment = {"PATH": "/usr/bin:/bin", "HOME": str(tmp_path), **({"JAVA_HOME": home} if home else {})}
-    lake = ("--lake", str(tmp_path / "lake"))
-    with serving() as server:
-        server.manager.create("orders")
-        server.manager.create("again")
-        for number in range(3):
-            server.manager.send("orders", b"%d" % number)
-        url = ("--url", server.url)
-        rows = tmp_path / "rows.jsonl"
-        rows.write_text('{"body_b64": "aGVsbG8="}\n')
-        held, settle = leased(server, tmp_path / "checkpoint")
-        (tmp_path / "checkpoint" / "commits" / "0").write_text("v1\n{}")
-        verbs = (
-            ("archive", *lake, *url, "--once", "--queues", r".*orders"),
-            ("audit", *lake),
-            ("report", *lake, "--markdown", str(tmp_path / "report.md")),
-            ("compact", *lake),
-            ("verify", *lake),
-            ("replay", *lake, *url, "--to", "again"),
-            ("import", *url, "--to", "again", "--apply", str(rows)),
-            settle,
-        )
-        assert {verb[0] for verb in verbs} == set(COMMAND.commands)
-        for verb in verbs:
-            done = subprocess.run(
-                [str(program), *verb],
-                env=environment,
-                capture_output=True,
-                text=True,
-                check=False,
-                timeout=600,
-            )
-            assert done.returncode == 0, (verb[0], done.stderr[-2000:])
-        assert len(held.held) == 2

@@ -7,7 +7,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from msmq_fast.terminal.commands import Group, Modules
+from msmq_fast.spark.lake.verbs import Verbs
+from msmq_fast.terminal.commands import Group
 from msmq_fast.terminal.running import run
 
 __all__ = ["COMMAND", "main"]
@@ -19,7 +20,7 @@ COMMAND: Final = Group(
     help="archive, check and report the messages of queue managers",
     description="""Archive, check and report the messages that pass queue managers. The commands need the
         extra `spark`; see docs/how-to/spark.md. `msmq-lake` is a short name of `msmq-fast lake`.""",
-    commands=Modules(
+    commands=Verbs(
         {
             "archive": f"{_HERE}.archive",
             "audit": f"{_HERE}.audit",

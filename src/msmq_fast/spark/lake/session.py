@@ -5,7 +5,12 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import tempfile
+from collections.abc import MutableMapping
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Final
+
+from msmq_fast.spark.lake import jvm
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -26,31 +31,56 @@ _SETTINGS: Final = {
 _LOCAL: Final = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    "spark.driver.extraJavaOptions": "-Xss4m",
     "spark.python.authenticate.socketTimeout": "60s",
     "spark.sql.shuffle.partitions": "8",
 }
-"""Settings if no master is chosen: the commands of the lake run on one machine."""
+"""Settings on one machine, unless the user's configuration has others."""
+_MASTER: Final = "local[*,3]"
+"""All processors, and three attempts for each task: on a busy machine a Python worker may start too late."""
+
+VERBOSE: Final = ContextVar("VERBOSE", default=False)
+"""Whether the running command shows what Spark and its Java write."""
 
 
 def start(name: str) -> SparkSession:
-    """Returns the session of `spark-submit` if there is one, otherwise a local one that uses all
-    processors.
+    """Returns the session of `spark-submit` if there is one, otherwise a local one that uses all processors,
+    unless the configuration of Spark names another master. Raises CommandError if Java does not start.
     """
-    from pyspark import SparkConf
+    from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
-    builder = SparkSession.builder.appName(f"msmq-lake {name}")
-    if not SparkConf().contains("spark.master"):
-        os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")  # no other machine may connect to it
-        # Otherwise Spark's workers run the `python3` of PATH, which under cron or systemd may not have this
-        # package.
-        os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-        builder = builder.master("local[*]")
-        for key, value in _LOCAL.items():
-            builder = builder.config(key, value)
-    return prepared(builder.getOrCreate())
+    if SparkSession.getActiveSession() is None and not _is_remote():
+        _complete(os.environ)
+        gateway = jvm.launch(os.environ, verbose=VERBOSE.get())
+        known = gateway.jvm.SparkConf(True)
+        chosen = SparkConf().setAppName(f"msmq-lake {name}")
+        master = known.get("spark.master", "local[*]")
+        if master == "local[*]":  # also what Spark sets where nothing is chosen
+            chosen.setMaster(_MASTER)
+        if master.startswith("local"):
+            settings = {
+                **_LOCAL,
+                "spark.log.level": "WARN" if VERBOSE.get() else "ERROR",
+                "spark.sql.warehouse.dir": f"{tempfile.gettempdir()}/msmq-lake-warehouse",  # never used
+            }
+            for key, value in settings.items():
+                if not known.contains(key):
+                    chosen.set(key, value)
+        SparkContext(conf=chosen, gateway=gateway)
+    return prepared(SparkSession.builder.getOrCreate())
+
+
+def _is_remote() -> bool:
+    """Returns whether a session is one of Spark Connect, so that no Java of this process is needed."""
+    return "SPARK_REMOTE" in os.environ or "SPARK_CONNECT_MODE_ENABLED" in os.environ
+
+
+def _complete(environment: MutableMapping[str, str]) -> None:
+    """Sets the variables that Spark needs and that cron and systemd do not set."""
+    # No other machine may connect to the driver. Spark would otherwise look up the name of this machine.
+    environment.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+    # Otherwise Spark's workers run the `python3` of PATH, which may not have this package.
+    environment.setdefault("PYSPARK_PYTHON", sys.executable)
 
 
 def prepared(spark: SparkSession) -> SparkSession:
