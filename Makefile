@@ -81,6 +81,7 @@ build: $(VENV)/.build-tools $(VENV)/.wheel-tools
 	  && $(BIN)/python -m build --sdist --no-isolation --quiet --outdir dist \
 	  && $(BIN)/python -m tools.wheels dist \
 	  && $(BIN)/python -m build --no-isolation --quiet --outdir dist packaging/client \
+	  && $(BIN)/python -m build --no-isolation --quiet --outdir dist packaging/spark \
 	  && $(BIN)/python -m tools.sbom dist
 	cd dist && sha256sum * > SHA256SUMS.tmp && mv SHA256SUMS.tmp SHA256SUMS
 
