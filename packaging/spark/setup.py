@@ -23,6 +23,10 @@ if (HERE.parent / "staging.py").is_file():
     stage(
         HERE,
         ("bodies", "client", "packet", "protocol", "spark", "terminal"),
-        (*(f"msmq_fast/store/{name}.py" for name in STORE), *(f"{name}.py" for name in FOUND_BY_NAME)),
+        (
+            "msmq_fast/release.py",
+            *(f"msmq_fast/store/{name}.py" for name in STORE),
+            *(f"{name}.py" for name in FOUND_BY_NAME),
+        ),
     )
 setup(version=(HERE / "VERSION").read_text(encoding="ascii"), py_modules=FOUND_BY_NAME)

@@ -1,4 +1,4 @@
-"""What all commands of the lake have in common: the options --verbose and --quiet, and progress in lines."""
+"""What all commands of the lake have in common: --verbose, --quiet and --lineage, and progress in lines."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 
-from msmq_fast.protocol.exits import CommandError
+from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import session
+from msmq_fast.spark.lake.lineage import Lineage, lineage_of, lineage_target
 from msmq_fast.terminal.commands import Command, Modules, Node
 from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Heartbeat
@@ -51,13 +52,19 @@ def _with_options(add_arguments: Callable[[Parser], None]) -> Callable[[Parser],
             action="store_true",
             help="no progress; default: a bar on a terminal, otherwise a line every 30 s",
         )
+        group.add_argument(
+            "--lineage",
+            type=lineage_target,
+            metavar="URL|FILE",
+            help="post OpenLineage events about this run to an HTTP service, or append them to a file",
+        )
 
     return add
 
 
 def _observed(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Namespace], int]:
-    """Wrap the function of a command, so that it shows its progress in lines if stderr is not a terminal, and
-    with --verbose the causes of its failure.
+    """Wrap the function of a command, so that it shows its progress in lines if stderr is not a terminal,
+    with --verbose the causes of its failure, and with --lineage reports its begin and its end.
     """
 
     def observed(arguments: argparse.Namespace) -> int:
@@ -65,7 +72,7 @@ def _observed(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Na
         verb = arguments.command.split()[-1]
         try:
             with Heartbeat(f"msmq-lake {verb}", quiet=arguments.quiet):
-                return run(arguments)
+                return _reported(lineage_of(verb, arguments), lambda: run(arguments))
         except CommandError as error:
             if arguments.verbose and error.__cause__ is not None:
                 traceback.print_exception(error.__cause__, file=sys.stderr)
@@ -74,3 +81,20 @@ def _observed(run: Callable[[argparse.Namespace], int]) -> Callable[[argparse.Na
             session.VERBOSE.reset(token)
 
     return observed
+
+
+def _reported(lineage: Lineage | None, run: Callable[[], int]) -> int:
+    """Run a command and report its begin and its end, if `lineage` is given."""
+    if lineage is None:
+        return run()
+    lineage.start()
+    try:
+        code = run()
+    except KeyboardInterrupt:
+        lineage.abort()
+        raise
+    except Exception as error:
+        lineage.end(f"{error}" if isinstance(error, CommandError) else f"{type(error).__name__}: {error}")
+        raise
+    lineage.end(None if code == Exit.OK else f"exit code {int(code)}")
+    return code
