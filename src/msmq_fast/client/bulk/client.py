@@ -8,10 +8,27 @@ same time.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlencode
 
+from msmq_fast.client.bulk.answers import (
+    Acked,
+    Bounds,
+    FeedSubscription,
+    Lease,
+    Plan,
+    Published,
+    QueueBounds,
+    Range,
+    Stage,
+    bounds_from,
+    member,
+    number,
+    plan_from,
+    subscription_from,
+    text,
+)
 from msmq_fast.client.bulk.errors import (
     AccessDenied,
     BadRequest,
@@ -73,117 +90,6 @@ __all__ = [
 _LONGEST_QUERY: Final = 6000  # characters; more names go in a body
 
 
-@dataclass(frozen=True, slots=True)
-class QueueBounds:
-    """The arrival numbers of one queue.
-
-    `first` is the lowest arrival number in the queue, or `Bounds.next` if the queue is empty. `late` is how
-    many messages, since the server started, became readable too late: the server had already reported a
-    `Bounds.next` above their arrival number.
-    """
-
-    name: str
-    guid: str
-    kind: str
-    transactional: bool
-    first: int
-    messages: int
-    bytes: int
-    late: int
-
-
-@dataclass(frozen=True, slots=True)
-class Bounds:
-    """The current positions of a queue manager.
-
-    `next`: each message with a lower arrival number is readable now, or never will be. `start` is a number
-    that is new at each start of the server. `feed_first` and `feed_next` are the numbers of the first event
-    in the feed and of the next event.
-    """
-
-    qm: str
-    name: str
-    incarnation: int
-    start: int
-    release: str
-    next: int
-    feed_first: int
-    feed_next: int
-    queues: tuple[QueueBounds, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Range:
-    """Arrival numbers from `start` up to but not including `stop`. `rows` is the number of messages in the
-    range that are readable now, `bytes` the size of their packets.
-    """
-
-    start: int
-    stop: int
-    rows: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """Consecutive `ranges` that end at `stop`. `rows` and `bytes` are the totals of the ranges."""
-
-    ranges: tuple[Range, ...]
-    stop: int
-    rows: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class FeedSubscription:
-    """A named position in the event feed. `details` is the whole description that the server returned."""
-
-    name: str
-    position: int
-    details: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Lease:
-    """The delivery numbers of leased messages, from `start` up to but not including `stop`; equal if the
-    queue had no message to lease.
-    """
-
-    start: int
-    stop: int
-    rows: int
-
-
-@dataclass(frozen=True, slots=True)
-class Acked:
-    """The counts of one acknowledgment: `removed` messages were removed by this call; `gone` messages had
-    left the queue earlier (purged, expired, or the queue was deleted).
-    """
-
-    removed: int
-    gone: int
-
-
-@dataclass(frozen=True, slots=True)
-class Stage:
-    """Rows that the server has stored durably and that stay invisible until they are published."""
-
-    stage: str
-    rows: int
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Published:
-    """The result of `publish`. `dup`: whether the batch was published earlier, so that this call changed
-    nothing. `last`: the number of the last batch that the writer has published in this epoch.
-    """
-
-    dup: bool
-    rows: int
-    last: int
-
-
 class BulkClient:
     """Client of the bulk API of one queue manager.
 
@@ -240,8 +146,8 @@ class BulkClient:
             asked["pattern"] = pattern
         query = f"/bounds?{urlencode(asked, doseq=True)}"
         if len(query) > _LONGEST_QUERY:
-            return _bounds(self._link.call("POST", "/bounds", asked, repeat=True))
-        return _bounds(self._link.call("GET", query, repeat=True))
+            return bounds_from(self._link.call("POST", "/bounds", asked, repeat=True))
+        return bounds_from(self._link.call("GET", query, repeat=True))
 
     def plan(
         self,
@@ -268,7 +174,7 @@ class BulkClient:
             for key, value in (("max_rows", max_rows), ("max_bytes", max_bytes))
             if value is not None
         }
-        return _plan(self._link.call("POST", "/plan", asked, repeat=True))
+        return plan_from(self._link.call("POST", "/plan", asked, repeat=True))
 
     # ---- reading
 
@@ -344,17 +250,17 @@ class BulkClient:
     def subscriptions(self) -> list[FeedSubscription]:
         """Return all subscriptions of the feed."""
         answer = self._link.call("GET", "/subscriptions", repeat=True)
-        return [_subscription(entry) for entry in _member(answer, "subscriptions", list)]
+        return [subscription_from(entry) for entry in member(answer, "subscriptions", list)]
 
     def subscription(self, name: str) -> FeedSubscription:
         """Return one subscription of the feed. Raises SubscriptionNotFound, SlotDropped."""
-        return _subscription(self._link.call("GET", _slot(name), repeat=True))
+        return subscription_from(self._link.call("GET", _slot(name), repeat=True))
 
     def subscribe(self, name: str, **settings: Any) -> FeedSubscription:
         """Create a subscription of the feed, or change its settings: `position`, the number of the first
         event to read, and `max_lag_bytes`.
         """
-        return _subscription(self._link.call("PUT", _slot(name), settings, repeat=True))
+        return subscription_from(self._link.call("PUT", _slot(name), settings, repeat=True))
 
     def unsubscribe(self, name: str) -> None:
         """Delete a subscription of the feed; a missing one is not an error."""
@@ -366,7 +272,7 @@ class BulkClient:
         A position lower than the stored one changes nothing and is not an error. The position is durable when
         this call returns.
         """
-        return _subscription(
+        return subscription_from(
             self._link.call("POST", f"{_slot(name)}/commit", {"position": position}, repeat=True)
         )
 
@@ -386,7 +292,7 @@ class BulkClient:
         limits = (("max_rows", max_rows), ("max_bytes", max_bytes), ("lease_ms", lease_ms))
         asked |= {key: value for key, value in limits if value is not None}
         answer = self._link.call("POST", "/lease", asked, repeat=False)
-        return Lease(_number(answer, "from"), _number(answer, "to"), _number(answer, "rows"))
+        return Lease(number(answer, "from"), number(answer, "to"), number(answer, "rows"))
 
     def ack(self, subscription: str, queue: str, upto: int) -> Acked:
         """Remove all leased messages with delivery numbers below `upto` from the queue. The call is
@@ -433,7 +339,7 @@ class BulkClient:
             lambda: arrow_parts(schema, content),
             repeat=isinstance(content, Sequence),
         )
-        return Stage(_text(answer, "stage"), _number(answer, "rows"), _number(answer, "bytes"))
+        return Stage(text(answer, "stage"), number(answer, "rows"), number(answer, "bytes"))
 
     def publish(
         self,
@@ -454,7 +360,7 @@ class BulkClient:
         asked = {"writer": writer, "epoch": epoch, "batch": batch, "stages": list(stages)}
         asked |= {"origin": origin, "remember": remember}
         answer = self._link.call("POST", "/publish", asked, repeat=remember)
-        return Published(bool(_member(answer, "dup", bool)), _number(answer, "rows"), _number(answer, "last"))
+        return Published(bool(member(answer, "dup", bool)), number(answer, "rows"), number(answer, "last"))
 
     def discard(self, stages: Sequence[str]) -> None:
         """Delete stages; missing ones are not an error."""
@@ -490,7 +396,7 @@ class BulkClient:
     def _settle(self, path: str, subscription: str, queue: str, upto: int) -> Acked:
         asked = {"subscription": subscription, "queue": queue, "upto": upto}
         answer = self._link.call("POST", path, asked, repeat=True)
-        return Acked(_number(answer, "removed"), _number(answer, "gone"))
+        return Acked(number(answer, "removed"), number(answer, "gone"))
 
 
 def _choice(columns: str, body: bool, raw: bool, security: bool) -> dict[str, Any]:
@@ -499,61 +405,3 @@ def _choice(columns: str, body: bool, raw: bool, security: bool) -> dict[str, An
 
 def _slot(name: str) -> str:
     return f"/subscriptions/{quote(name, safe='')}"
-
-
-# ---- answers: what is missing or of a wrong type means another version, or no queue manager at all
-
-
-def _member(answer: Any, name: str, kind: type) -> Any:
-    value = answer.get(name) if isinstance(answer, dict) else None
-    if type(value) is not kind:
-        raise BulkError(f"the answer of the server has no valid {name!r}: its version may differ")
-    return value
-
-
-def _number(answer: Any, name: str) -> int:
-    return int(_member(answer, name, int))
-
-
-def _text(answer: Any, name: str) -> str:
-    return str(_member(answer, name, str))
-
-
-def _bounds(answer: Any) -> Bounds:
-    feed = _member(answer, "feed", dict)
-    queues = tuple(
-        QueueBounds(
-            name=_text(entry, "name"),
-            guid=_text(entry, "guid"),
-            kind=_text(entry, "kind"),
-            transactional=bool(_member(entry, "transactional", bool)),
-            first=_number(entry, "first"),
-            messages=_number(entry, "messages"),
-            bytes=_number(entry, "bytes"),
-            late=_number(entry, "late"),
-        )
-        for entry in _member(answer, "queues", list)
-    )
-    return Bounds(
-        qm=_text(answer, "qm"),
-        name=_text(answer, "name"),
-        incarnation=_number(answer, "incarnation"),
-        start=_number(answer, "start"),
-        release=_text(answer, "release"),
-        next=_number(answer, "next"),
-        feed_first=_number(feed, "first"),
-        feed_next=_number(feed, "next"),
-        queues=queues,
-    )
-
-
-def _plan(answer: Any) -> Plan:
-    ranges = tuple(
-        Range(_number(entry, "from"), _number(entry, "to"), _number(entry, "rows"), _number(entry, "bytes"))
-        for entry in _member(answer, "ranges", list)
-    )
-    return Plan(ranges, _number(answer, "to"), _number(answer, "rows"), _number(answer, "bytes"))
-
-
-def _subscription(answer: Any) -> FeedSubscription:
-    return FeedSubscription(_text(answer, "name"), _number(answer, "position"), dict(answer))
