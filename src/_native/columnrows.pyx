@@ -214,6 +214,50 @@ def first_sequence(QueueCore core not None, uint64_t stop) -> int:
     return stop if number == BANDS else walk.sequence[number]
 
 
+def changed(list cores not None, uint64_t since) -> list:
+    """Returns the indexes of the cores in which a bulk reader that has read everything before the arrival sequence `since` may find
+    something: those that hold a message from `since` on, or to which late messages have come since the server started.
+
+    A core whose last messages are not durable or were just removed may be in the result without need. Takes about 30 ns for a core.
+    """
+    cdef list found = []
+    cdef QueueCore core
+    cdef Band* band
+    cdef Py_ssize_t i
+    cdef int number
+    for i in range(len(cores)):
+        core = cores[i]
+        if core.out_of_order:
+            found.append(i)
+            continue
+        for number in range(BANDS):
+            band = &core.positions._bands[number]
+            if band.tail != band.head and at(band, band.tail - 1).key & SEQUENCE_MASK >= since:
+                found.append(i)
+                break
+    return found
+
+
+def span(QueueCore core not None, uint64_t start, uint64_t stop) -> int:
+    """Returns about how many messages with start <= arrival sequence < stop a queue holds, without counting them: removed ones count
+    until their places are compacted, but the result never exceeds the number of messages of the queue.
+    """
+    cdef Band* band
+    cdef uint64_t total = 0
+    cdef uint64_t low, high
+    cdef int number
+    start = min(start, SEQUENCE_MASK)
+    stop = min(stop, SEQUENCE_MASK)
+    if stop <= start:
+        return 0
+    for number in range(BANDS):
+        band = &core.positions._bands[number]
+        low = lower_bound(band, <uint64_t>number << 56 | start)
+        high = lower_bound(band, <uint64_t>number << 56 | stop)
+        total += high - low
+    return min(total, core.messages)
+
+
 cdef class Tally:
     """``Tally(core, start, stop, max_rows, max_bytes)``: counts the messages that `scan` would find, and notes where the range can be
     split.

@@ -9,7 +9,14 @@ from pathlib import Path
 
 import pytest
 
-from msmq_fast.client.bulk.client import AccessDenied, BulkClient, BulkError, Unauthorized, Unavailable
+from msmq_fast.client.bulk.client import (
+    AccessDenied,
+    BulkClient,
+    BulkError,
+    PlanRequest,
+    Unauthorized,
+    Unavailable,
+)
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server, certify, command, data_directory
 
@@ -78,8 +85,14 @@ def staged(client: BulkClient) -> None:
 def test_a_pattern_shows_what_the_caller_may_read(guarded: Server) -> None:
     names = [queue.name.split("\\")[-1] for queue in of(guarded, "taker").bounds(pattern=".*").queues]
     assert "guarded" in names
-    assert of(guarded, "nobody").bounds(pattern=r".*\\guarded").queues == ()
-    assert len(of(guarded, "reader").bounds(pattern=r".*\\guarded").queues) == 1
+    for content in ("messages", "journal"):
+        none = of(guarded, "nobody").bounds(pattern=r".*\\guarded", content=content)
+        assert (none.queues, none.known) == ((), 0)
+        for user in ("reader", "taker"):
+            one = of(guarded, user).bounds(pattern=r".*\\guarded", content=content, seen=1 << 40)
+            assert (len(one.queues), one.known) == (1, 1)
+    (refused,) = of(guarded, "nobody").plans([PlanRequest("guarded", 0, 1)])
+    assert isinstance(refused, AccessDenied)
 
 
 def test_a_stage_belongs_to_its_writer(guarded: Server) -> None:

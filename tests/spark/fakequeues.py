@@ -79,6 +79,7 @@ class Queue:
         self.path = path
         self.kind = kind
         self.guid = str(uuid.uuid4())
+        self.ordinal = 0
         self.transactional = transactional
         self.journal = journal
         self.held: dict[int, Held] = {}
@@ -109,6 +110,8 @@ class FakeManager:
         self.stages: dict[str, tuple[str, str | None, list[dict[str, Any]]]] = {}
         self.fences: dict[str, tuple[int, int, str]] = {}
         self.denied: set[str] = set()
+        self.last_ordinal = 0
+        self.removed: list[Queue] = []
         self.most_parts = 10_000
         for path in DEAD_LETTERS:
             kind = "xact_deadletter" if path.endswith("xact") else "deadletter"
@@ -120,11 +123,16 @@ class FakeManager:
         path = self._path(name)
         queue = Queue(path, "queue", transactional=transactional, journal=Queue(path + ";JOURNAL", "journal"))
         self.queues[self._key(name)] = queue
+        for one in (queue, queue.journal):
+            assert one is not None
+            self.last_ordinal += 1
+            one.ordinal = self.last_ordinal
         self._event("queue_created", queue, None)
         return queue
 
     def delete(self, name: str) -> None:
         queue = self.queues.pop(self._key(name))
+        self.removed += [one for one in (queue.journal, queue) if one is not None]
         self._void(queue, list(queue.held))
         self._event("queue_deleted", queue, None)
 
@@ -191,6 +199,7 @@ class FakeManager:
     def crash(self) -> None:
         """Express messages and pending ones are gone; leases stay."""
         self.start += 1
+        self.removed.clear()
         for queue in self.queues.values():
             lost = [seq for seq, held in queue.held.items() if held.express or held.state == "pending"]
             self._void(queue, lost)
@@ -212,9 +221,20 @@ class FakeManager:
         ]
         return min(pending, default=self.sequence + 1)
 
-    def bounds(self, names: list[str], pattern: str | None, content: str) -> dict[str, Any]:
+    def bounds(
+        self,
+        names: list[str],
+        pattern: str | None,
+        content: str,
+        since: int | None = None,
+        seen: int | None = None,
+        removals: int | None = None,
+        missing: str = "error",
+    ) -> dict[str, Any]:
         if content not in CONTENTS:
             refuse("BAD_REQUEST", f"content must be one of {', '.join(CONTENTS)}, not {content!r}")
+        if missing == "skip":
+            names = [name for name in names if self._key(name) in self.queues]
         found = [self.look_up(name, content) for name in names] if content != "events" else []
         if pattern is not None:
             candidates = [q for key, q in sorted(self.queues.items()) if key not in DEAD_LETTERS]
@@ -229,10 +249,24 @@ class FakeManager:
             "release": "fake",
             "next": self.watermark,
             "feed": {"first": self.events_first, "next": len(self.events) + 1},
+            "ordinal": self.last_ordinal,
+            "known": sum(seen is None or q.ordinal <= seen for q in found),
+            "removals": len(self.removed),
+            "removed": [
+                {
+                    "name": q.path,
+                    "guid": q.guid,
+                    "ordinal": q.ordinal,
+                    "again": self._key(q.path) in self.queues,
+                }
+                for q in self.removed[len(self.removed) if removals is None else removals :]
+                if (q.kind == "journal") == (content == "journal")
+            ],
             "queues": [
                 {
                     "name": q.path,
                     "guid": q.guid,
+                    "ordinal": q.ordinal,
                     "kind": q.kind,
                     "transactional": q.transactional,
                     "first": min(q.held, default=self.watermark),
@@ -241,6 +275,7 @@ class FakeManager:
                     "late": q.late,
                 }
                 for q in found
+                if since is None or q.late or max(q.held, default=-1) >= since
             ],
         }
 
@@ -253,6 +288,7 @@ class FakeManager:
             sizes = [(h.arrival_seq, h.size) for h in self.look_up(queue, content).rows(start, stop)]
         end = stop
         total = 0
+        waiting = len(sizes)
         for index, (seq, weight) in enumerate(sizes):
             if (rows and index >= rows) or (size and index and total + weight > size):
                 end, sizes = seq, sizes[:index]
@@ -265,7 +301,9 @@ class FakeManager:
             {"from": cuts[i], "to": cuts[i + 1], "rows": len(g), "bytes": sum(w for _, w in g)}
             for i, g in enumerate(groups)
         ]
-        return {"ranges": ranges, "to": end, "rows": len(sizes), "bytes": sum(w for _, w in sizes)}
+        return {"ranges": ranges, "to": end, "rows": len(sizes), "bytes": sum(w for _, w in sizes)} | {
+            "waiting": waiting
+        }
 
     def feed(self, start: int, stop: int) -> list[dict[str, Any]]:
         if start < self.events_first:

@@ -19,6 +19,7 @@ from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, Column, chosen, chosen
 from tests.spark.fakequeues import FakeManager, Refusal, refuse
 
 BATCH_ROWS = 4096
+_OF_ONE_QUEUE = ("/plan", "/lease", "/ack", "/release")
 
 
 def to_batches(rows: list[dict[str, Any]], columns: list[Column]) -> tuple[pa.Schema, list[pa.RecordBatch]]:
@@ -151,7 +152,12 @@ class _Handler(BaseHTTPRequestHandler):
         manager = self.fake.manager
         one = {name: values[-1] for name, values in query.items()}
         if (method, path) == ("GET", "/bounds"):
-            return manager.bounds(query.get("queue", []), one.get("pattern"), one.get("content", "messages"))
+            numbers = {name: int(one[name]) for name in ("since", "seen", "removals") if name in one}
+            missing = one.get("missing", "error")
+            content = one.get("content", "messages")
+            return manager.bounds(
+                query.get("queue", []), one.get("pattern"), content, missing=missing, **numbers
+            )
         if (method, path) == ("GET", "/rows"):
             return self._rows(one)
         if (method, path) == ("POST", "/stage"):
@@ -160,7 +166,34 @@ class _Handler(BaseHTTPRequestHandler):
         if path.startswith("/subscriptions"):
             return self._subscriptions(method, path.split("/")[2:], body)
         values = json.loads(body or b"{}")
-        if (method, path) == ("POST", "/plan"):
+        if (method, path) == ("POST", "/bounds"):
+            return manager.bounds(
+                values.pop("queue", []), values.pop("pattern", None), values.pop("content"), **values
+            )
+        if "queues" in values:
+            common = {name: value for name, value in values.items() if name != "queues"}
+            return {"answers": [self._item(path, {**common, **item}) for item in values["queues"]]}
+        if method == "POST" and path in _OF_ONE_QUEUE:
+            return self._of_one_queue(path, values)
+        if (method, path) == ("POST", "/publish"):
+            names = ("writer", "epoch", "batch", "stages", "origin", "remember")
+            return manager.publish(*(values[name] for name in names))
+        if (method, path) == ("POST", "/discard"):
+            return manager.discard(values["stages"])
+        refuse("BAD_REQUEST", f"no such call: {method} {path}")
+
+    def _item(self, path: str, values: dict[str, Any]) -> Any:
+        """The answer for one of many queues; what is wrong with the request ends all of it."""
+        try:
+            return self._of_one_queue(path, values)
+        except Refusal as error:
+            if error.code == "BAD_REQUEST":
+                raise
+            return error.body
+
+    def _of_one_queue(self, path: str, values: dict[str, Any]) -> Any:
+        manager = self.fake.manager
+        if path == "/plan":
             return manager.plan(
                 values.get("queue", ""),
                 values.get("content", "messages"),
@@ -170,7 +203,7 @@ class _Handler(BaseHTTPRequestHandler):
                 values.get("max_bytes") or 0,
                 values.get("parts") or 1,
             )
-        if (method, path) == ("POST", "/lease"):
+        if path == "/lease":
             return manager.lease(
                 values["subscription"],
                 values["queue"],
@@ -178,15 +211,8 @@ class _Handler(BaseHTTPRequestHandler):
                 values.get("max_bytes") or 0,
                 values.get("lease_ms", 900_000) / 1000,
             )
-        if (method, path) in (("POST", "/ack"), ("POST", "/release")):
-            call = manager.ack if path == "/ack" else manager.release
-            return call(values["subscription"], values["queue"], values["upto"])
-        if (method, path) == ("POST", "/publish"):
-            names = ("writer", "epoch", "batch", "stages", "origin", "remember")
-            return manager.publish(*(values[name] for name in names))
-        if (method, path) == ("POST", "/discard"):
-            return manager.discard(values["stages"])
-        refuse("BAD_REQUEST", f"no such call: {method} {path}")
+        call = manager.ack if path == "/ack" else manager.release
+        return call(values["subscription"], values["queue"], values["upto"])
 
     def _rows(self, one: dict[str, str]) -> Callable[[], Iterator[bytes]]:
         manager = self.fake.manager

@@ -98,6 +98,15 @@ class Fields:
                 raise bad_request(f"{name} must hold texts of 1 to {MAX_TEXT} characters only")
         return values
 
+    def objects(self, name: str, most: int) -> list[Fields]:
+        """Return a list of at most `most` JSON objects."""
+        values = self._take(name, None)
+        if not isinstance(values, list) or not all(isinstance(value, dict) for value in values):
+            raise bad_request(f"{name} must be a list of JSON objects")
+        if len(values) > most:
+            raise bad_request(f"{name} must hold at most {most} JSON objects")
+        return [Fields(value, as_text=False) for value in values]
+
     def done(self) -> None:
         """Raise Refusal (BAD_REQUEST) if the request holds a parameter that no accessor has read."""
         for name in self._values:

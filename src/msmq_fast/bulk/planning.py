@@ -1,24 +1,41 @@
 """The calls /bounds and /plan. /bounds returns the arrival numbers that can be read from queues; /plan splits
-a range of them into parts.
+ranges of them into parts.
+
+A reader of many queues pays only for those with something new: `since` limits /bounds to queues with messages
+from that arrival number on, `seen` and `removals` tell whether queues that the reader knows are gone, and one
+/plan takes many queues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import asdict
-from typing import Any, Final
+from bisect import bisect_right
+from collections.abc import Sequence
+from typing import Any, Final, NamedTuple
 
 from aiohttp import web
 
+from msmq_fast._native.columnrows import changed, span
 from msmq_fast.bulk.application import answer
 from msmq_fast.bulk.context import Context, caller
 from msmq_fast.bulk.errors import bad_request, events_gone
-from msmq_fast.bulk.fields import MAX_NUMBER, body_fields, query_fields, stretch
-from msmq_fast.bulk.patterns import NamePattern
-from msmq_fast.bulk.queues import CONTENTS, DEADLETTERS, EVENTS, MESSAGES, dead_letters, matching, named
+from msmq_fast.bulk.fields import MAX_NUMBER, Fields, body_fields, query_fields, stretch
+from msmq_fast.bulk.queues import (
+    CONTENTS,
+    DEADLETTERS,
+    EVENTS,
+    JOURNAL,
+    MESSAGES,
+    Patterns,
+    Selected,
+    Turns,
+    dead_letters,
+    named,
+)
 from msmq_fast.bulk.reader import BulkReader
-from msmq_fast.qm.bulk.bounds import Planned, Range, bounds_of
-from msmq_fast.qm.queues.queue import Queue
+from msmq_fast.bulk.several import MOST_AT_ONCE, each
+from msmq_fast.protocol.errors import QueueNotFound
+from msmq_fast.qm.bulk.bounds import Planned, QueueBounds, Range, bounds_of
+from msmq_fast.qm.queues.queue import Queue, QueueKind
 from msmq_fast.security.token import Token
 from msmq_fast.store.decode import FEED_ENTRY
 from msmq_fast.store.feed import Feed
@@ -44,19 +61,16 @@ class _Planning:
         self._context = context
         self._reader = reader
         self._feed = feed
+        self._patterns = Patterns(context.manager)
 
     async def bounds(self, request: web.Request) -> web.Response:
         posted = request.method == "POST"
         fields = await body_fields(request) if posted else query_fields(request, ("queue",))
-        names = fields.texts("queue", MOST_QUEUES) if "queue" in fields else []
-        pattern = NamePattern(fields.text("pattern")) if "pattern" in fields else None
-        content = fields.choice("content", CONTENTS, MESSAGES)
+        asked = _Asked.read(fields)
         fields.done()
-        if names and pattern is not None:
-            raise bad_request("pass either queue or pattern, not both")
         manager, token = self._context.manager, caller(request)
         following = await self._context.settled(manager.bounds.settled())
-        queues = await self._queues(names, pattern, content, token)
+        selected = await self._selected(asked, token)
         first, next_event = self._feed.bounds()
         return answer(
             {
@@ -67,50 +81,171 @@ class _Planning:
                 "release": self._context.release,
                 "next": following,
                 "feed": {"first": first, "next": next_event},
-                "queues": [asdict(bounds_of(manager.ledger, queue)) for queue in queues],
+                "ordinal": manager.registry.last_ordinal,
+                "known": self._known(asked, selected, token),
+                "removals": manager.registry.removals,
+                "removed": self._removed(asked, token),
+                "queues": await self._listed(asked, selected, token),
             }
         )
 
-    async def _queues(
-        self, names: Iterable[str], pattern: NamePattern | None, content: str, token: Token
-    ) -> list[Queue]:
+    async def _selected(self, asked: _Asked, token: Token) -> Selected:
+        """Return the queues that a request names. Those that match a pattern are not yet limited to the ones
+        that the caller may read.
+        """
         manager = self._context.manager
-        if content == EVENTS:
-            if names or pattern is not None:
+        if asked.content == EVENTS:
+            if asked.names or asked.pattern is not None:
                 raise bad_request("events belong to the queue manager: pass neither queue nor pattern")
             manager.guard.read_everything(token, "read the event feed")
-            return []
-        if pattern is not None:
-            if content == DEADLETTERS:
+            return Selected.of([])
+        if asked.pattern is not None:
+            if asked.content == DEADLETTERS:
                 raise bad_request("a pattern does not match dead-letter queues: pass their names")
-            return await matching(manager, pattern, content, token)
-        found = [named(manager, name, content) for name in names]
-        if content == DEADLETTERS and not found:
+            return await self._patterns.matching(asked.pattern, asked.content)
+        found, turns = [], Turns()
+        for name in asked.names:
+            await turns.yielded()
+            try:
+                found.append(named(manager, name, asked.content))
+            except QueueNotFound:
+                if not asked.skip_missing:
+                    raise
+        if asked.content == DEADLETTERS and not asked.names:
             found = dead_letters(manager)
         for queue in found:
             manager.guard.read(token, queue)
-        return found
+        return Selected.of(found)
+
+    def _readable(self, asked: _Asked, queues: Sequence[Queue], token: Token) -> Sequence[Queue]:
+        """Return the queues that the caller may read. The right to read named queues was checked before."""
+        return queues if asked.pattern is None else self._context.manager.guard.readable(token, queues)
+
+    def _known(self, asked: _Asked, selected: Selected, token: Token) -> int:
+        """Return how many of the selected queues, with ordinals up to `seen`, the caller may read."""
+        seen = MAX_NUMBER if asked.seen is None else asked.seen
+        readable = self._readable(asked, selected.queues, token)
+        if readable is selected.queues:
+            return bisect_right(selected.ordinals, seen)
+        return sum(queue.ordinal <= seen for queue in readable)
+
+    async def _listed(self, asked: _Asked, selected: Selected, token: Token) -> list[dict[str, Any]]:
+        """Return the bounds of the selected queues; with `since`, only of those with something new."""
+        manager, turns = self._context.manager, Turns()
+        queues: Sequence[Queue] = selected.queues
+        if asked.since is not None:
+            queues = [queues[index] for index in changed(selected.cores, asked.since)]
+        listed = []
+        for queue in self._readable(asked, queues, token):
+            await turns.yielded()
+            if not queue.core.gone:
+                listed.append(_shown_bounds(bounds_of(manager.ledger, queue)))
+        return listed
+
+    def _removed(self, asked: _Asked, token: Token) -> list[dict[str, Any]]:
+        """Return the queues that were deleted since the counter `removals` had the value of the request, the
+        latest last. `again`: whether there is a queue of that name now.
+        """
+        registry, guard = self._context.manager.registry, self._context.manager.guard
+        if asked.removals is None or asked.content not in (MESSAGES, JOURNAL):
+            return []
+        gone = [
+            queue
+            for queue in registry.removed_since(asked.removals)
+            if (queue.kind is QueueKind.JOURNAL) == (asked.content == JOURNAL)
+        ]
+        return [
+            {
+                "name": queue.name,
+                "guid": str(queue.guid),
+                "ordinal": queue.ordinal,
+                "again": registry.by_key(queue.key) is not None,
+            }
+            for queue in guard.readable(token, gone)
+        ]
 
     async def plan(self, request: web.Request) -> web.Response:
         fields = await body_fields(request)
         content = fields.choice("content", CONTENTS, MESSAGES)
+        token = caller(request)
+        if "queues" in fields:
+            items = fields.objects("queues", MOST_AT_ONCE)
+            fields.done()
+            if content == EVENTS:
+                raise bad_request("events belong to the queue manager: pass no queues")
+            return answer({"answers": await each(items, lambda item: self._planned(item, content, token))})
+        if content != EVENTS:
+            return answer(await self._planned(fields, content, token))
         start, stop = stretch(fields)
-        max_rows = fields.optional_number("max_rows", low=1)
-        max_bytes = fields.optional_number("max_bytes", low=1)
-        parts = fields.number("parts", 1, low=1, high=MOST_PARTS)
-        name = fields.text("queue") if content != EVENTS else ""
+        max_rows, max_bytes, parts = _limits(fields)
         fields.done()
-        manager = self._context.manager
-        if content == EVENTS:
-            manager.guard.read_everything(caller(request), "read the event feed")
-            first, following = self._feed.bounds()
-            if start < first:
-                raise events_gone(first)
-            return answer(_plan_events(start, min(stop, following), max_rows, max_bytes, parts))
-        queue = named(manager, name, content)
-        manager.guard.read(caller(request), queue)
+        self._context.manager.guard.read_everything(token, "read the event feed")
+        first, following = self._feed.bounds()
+        if start < first:
+            raise events_gone(first)
+        return answer(_plan_events(start, min(stop, following), max_rows, max_bytes, parts))
+
+    async def _planned(self, fields: Fields, content: str, token: Token) -> dict[str, Any]:
+        name, (start, stop) = fields.text("queue"), stretch(fields)
+        max_rows, max_bytes, parts = _limits(fields)
+        fields.done()
+        queue = named(self._context.manager, name, content)
+        self._context.manager.guard.read(token, queue)
         planned = await self._reader.plan(queue, start, stop, max_rows, max_bytes, parts)
-        return answer(_shown(planned))
+        waiting = span(queue.core, start, min(stop, self._context.manager.bounds.watermark))
+        return {**_shown(planned), "waiting": max(waiting, planned.rows)}
+
+
+class _Asked(NamedTuple):
+    """The parameters of /bounds. Without `since`, all selected queues are listed."""
+
+    names: list[str]
+    pattern: str | None
+    content: str
+    skip_missing: bool
+    since: int | None
+    seen: int | None
+    removals: int | None
+
+    @classmethod
+    def read(cls, fields: Fields) -> _Asked:
+        """Return the parameters of a request. Raises Refusal."""
+        names = fields.texts("queue", MOST_QUEUES) if "queue" in fields else []
+        pattern = fields.text("pattern") if "pattern" in fields else None
+        if names and pattern is not None:
+            raise bad_request("pass either queue or pattern, not both")
+        return cls(
+            names,
+            pattern,
+            fields.choice("content", CONTENTS, MESSAGES),
+            fields.choice("missing", ("error", "skip"), "error") == "skip",
+            fields.optional_number("since"),
+            fields.optional_number("seen"),
+            fields.optional_number("removals"),
+        )
+
+
+def _shown_bounds(bounds: QueueBounds) -> dict[str, Any]:
+    """Return the bounds of a queue as they are sent."""
+    return {
+        "name": bounds.name,
+        "guid": bounds.guid,
+        "ordinal": bounds.ordinal,
+        "kind": bounds.kind,
+        "transactional": bounds.transactional,
+        "first": bounds.first,
+        "messages": bounds.messages,
+        "bytes": bounds.bytes,
+        "late": bounds.late,
+    }
+
+
+def _limits(fields: Fields) -> tuple[int | None, int | None, int]:
+    return (
+        fields.optional_number("max_rows", low=1),
+        fields.optional_number("max_bytes", low=1),
+        fields.number("parts", 1, low=1, high=MOST_PARTS),
+    )
 
 
 def _plan_events(

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING, Final
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Final, NamedTuple
 
+from msmq_fast._native.queue import QueueCore
 from msmq_fast.bulk.errors import bad_request
 from msmq_fast.bulk.patterns import NamePattern
 from msmq_fast.protocol.errors import QueueNotFound
@@ -15,9 +17,20 @@ from msmq_fast.qm.queues.system import DEADLETTER, DEADXACT, INTERNAL_KEYS
 
 if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
-    from msmq_fast.security.token import Token
 
-__all__ = ["CONTENTS", "DEADLETTERS", "EVENTS", "JOURNAL", "MESSAGES", "dead_letters", "matching", "named"]
+__all__ = [
+    "CONTENTS",
+    "DEADLETTERS",
+    "EVENTS",
+    "JOURNAL",
+    "MESSAGES",
+    "Patterns",
+    "Selected",
+    "Turns",
+    "dead_letters",
+    "named",
+    "wanted",
+]
 
 MESSAGES: Final = "messages"
 JOURNAL: Final = "journal"
@@ -25,7 +38,10 @@ DEADLETTERS: Final = "deadletter"
 EVENTS: Final = "events"
 CONTENTS: Final = (MESSAGES, JOURNAL, DEADLETTERS, EVENTS)
 
-_SLICE: Final = 0.01  # seconds that the search keeps the loop
+MOST_PATTERNS: Final = 16
+"""The most patterns whose queues are kept."""
+
+_SLICE: Final = 0.01  # seconds that one search keeps the loop
 _DEAD_KINDS: Final = ("deadletter", "xact_deadletter")
 _OF_PROGRAMS: Final = (QueueKind.PUBLIC, QueueKind.PRIVATE)
 
@@ -47,27 +63,80 @@ def named(manager: QueueManager, name: str, content: str) -> Queue:
     return queue
 
 
-async def matching(manager: QueueManager, pattern: NamePattern, content: str, token: Token) -> list[Queue]:
-    """Return the application queues whose path names match `pattern` and that the caller may read; their
-    journals if `content` is "journal". Yields to the event loop while it searches.
+class Selected(NamedTuple):
+    """Queues and, in the same order, their cores. `ordinals` are those of the queues, in ascending order."""
 
-    Only a pattern with a semicolon finds subqueues, which exist only as long as they hold messages.
+    queues: list[Queue]
+    cores: list[QueueCore]
+    ordinals: list[int]
+
+    @classmethod
+    def of(cls, queues: list[Queue]) -> Selected:
+        """Return the selection of these queues."""
+        return cls(queues, [queue.core for queue in queues], sorted(queue.ordinal for queue in queues))
+
+
+class Patterns:
+    """Finds the application queues whose path names match a pattern. What it found for the last MOST_PATTERNS
+    patterns is kept until a queue is created or deleted, so that a reader that asks again costs little.
     """
-    now = asyncio.get_running_loop().time
-    found: list[Queue] = []
-    until = now() + _SLICE
+
+    def __init__(self, manager: QueueManager) -> None:
+        self._manager = manager
+        self._known: OrderedDict[tuple[str, str], tuple[int, NamePattern, Selected]] = OrderedDict()
+
+    async def matching(self, text: str, content: str) -> Selected:
+        """Return the queues that match the pattern `text`, or their journals if `content` is "journal",
+        whether or not a caller may read them. Yields to the event loop while it searches.
+
+        Only a pattern with a semicolon finds subqueues, which exist only as long as they hold messages.
+        Raises ValueError for an invalid pattern.
+        """
+        key, version = (text, content), self._manager.registry.version
+        known = self._known.get(key)
+        if known is not None and known[0] == version:
+            self._known.move_to_end(key)
+            return known[2]
+        pattern = NamePattern(text) if known is None else known[1]
+        selected = Selected.of(await self._search(pattern, content))
+        self._known[key] = version, pattern, selected
+        self._known.move_to_end(key)
+        while len(self._known) > MOST_PATTERNS:
+            self._known.popitem(last=False)
+        return selected
+
+    async def _search(self, pattern: NamePattern, content: str) -> list[Queue]:
+        found: list[Queue] = []
+        turns = Turns()
+        for queue in sorted(self._manager.registry.local(), key=lambda queue: queue.key):
+            await turns.yielded()
+            if not wanted(queue, pattern) or queue.core.gone:
+                continue
+            if content != JOURNAL:
+                found.append(queue)
+            elif queue.journal is not None:
+                found.append(queue.journal)
+        return found
+
+
+def wanted(queue: Queue, pattern: NamePattern) -> bool:
+    """Whether a queue is one of applications and its path name matches `pattern`."""
     kinds = (*_OF_PROGRAMS, QueueKind.SUBQUEUE) if ";" in pattern.text else _OF_PROGRAMS
-    for queue in sorted(manager.registry.local(), key=lambda queue: queue.key):
-        if now() > until:
+    return queue.kind in kinds and queue.key not in INTERNAL_KEYS and pattern.matches(queue.name)
+
+
+class Turns:
+    """Lets other work of the event loop run while a loop goes over many queues."""
+
+    def __init__(self) -> None:
+        self._now = asyncio.get_running_loop().time
+        self._until = self._now() + _SLICE
+
+    async def yielded(self) -> None:
+        """Yield to the event loop if the current slice of time is over."""
+        if self._now() > self._until:
             await asyncio.sleep(0)
-            until = now() + _SLICE
-        if queue.kind not in kinds or queue.key in INTERNAL_KEYS or not pattern.matches(queue.name):
-            continue
-        if content == JOURNAL and queue.journal is None:
-            continue
-        if not queue.core.gone and manager.guard.may_read(token, queue):
-            found.append(queue.journal if content == JOURNAL and queue.journal is not None else queue)
-    return found
+            self._until = self._now() + _SLICE
 
 
 def dead_letters(manager: QueueManager) -> list[Queue]:

@@ -7,9 +7,9 @@ same time.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 from urllib.parse import quote, urlencode
 
 from msmq_fast.client.bulk.answers import (
@@ -18,11 +18,15 @@ from msmq_fast.client.bulk.answers import (
     FeedSubscription,
     Lease,
     Plan,
+    PlanRequest,
     Published,
     QueueBounds,
     Range,
+    RemovedQueue,
     Stage,
+    acked_from,
     bounds_from,
+    lease_from,
     member,
     number,
     plan_from,
@@ -47,6 +51,7 @@ from msmq_fast.client.bulk.errors import (
     Unauthorized,
     Unavailable,
     WrongIncarnation,
+    error_of,
 )
 from msmq_fast.client.bulk.http import Endpoint, Link
 from msmq_fast.client.bulk.stream import Batches, arrow_parts, batches
@@ -71,10 +76,12 @@ __all__ = [
     "NoArrow",
     "NotFound",
     "Plan",
+    "PlanRequest",
     "Published",
     "QueueBounds",
     "QueueNotFound",
     "Range",
+    "RemovedQueue",
     "SlotDropped",
     "Stage",
     "StageNotFound",
@@ -88,6 +95,10 @@ __all__ = [
 
 
 _LONGEST_QUERY: Final = 6000  # characters; more names go in a body
+MOST_AT_ONCE: Final = 500
+"""The most queues of one request; the server accepts no more."""
+
+T = TypeVar("T")
 
 
 class BulkClient:
@@ -133,17 +144,33 @@ class BulkClient:
     # ---- planning
 
     def bounds(
-        self, queues: Iterable[str] = (), *, pattern: str | None = None, content: str = "messages"
+        self,
+        queues: Iterable[str] = (),
+        *,
+        pattern: str | None = None,
+        content: str = "messages",
+        since: int | None = None,
+        seen: int | None = None,
+        removals: int | None = None,
+        skip_missing: bool = False,
     ) -> Bounds:
         """Return the current positions of the queue manager and of some of its queues.
 
         `queues` are path names; `pattern` is a regular expression that must match the whole path name of a
         queue. If neither is given, the result lists no queues. `content` is `messages`, `journal`,
-        `deadletter` or `events`.
+        `deadletter` or `events`. `skip_missing`: leave out queues that do not exist, instead of raising
+        QueueNotFound.
+
+        With `since`, the result lists only queues that may hold messages with arrival numbers from `since`
+        on, and queues with `late` messages. With `seen`, `Bounds.known` counts the queues with ordinals up to
+        `seen`. With `removals`, `Bounds.removed` holds the queues that were deleted since `Bounds.removals`
+        had this value.
         """
         asked: dict[str, Any] = {"queue": list(queues), "content": content}
-        if pattern is not None:
-            asked["pattern"] = pattern
+        more = (("pattern", pattern), ("since", since), ("seen", seen), ("removals", removals))
+        asked |= {name: value for name, value in more if value is not None}
+        if skip_missing:
+            asked["missing"] = "skip"
         query = f"/bounds?{urlencode(asked, doseq=True)}"
         if len(query) > _LONGEST_QUERY:
             return bounds_from(self._link.call("POST", "/bounds", asked, repeat=True))
@@ -175,6 +202,15 @@ class BulkClient:
             if value is not None
         }
         return plan_from(self._link.call("POST", "/plan", asked, repeat=True))
+
+    def plans(
+        self, requests: Sequence[PlanRequest], *, content: str = "messages"
+    ) -> Iterator[Plan | BulkError]:
+        """Yield the plan of each request, in their order; an error for a queue that was deleted or must not
+        be read.
+        """
+        items = [request.asked() for request in requests]
+        return self._each("/plan", {"content": content}, items, plan_from, repeat=True)
 
     # ---- reading
 
@@ -291,14 +327,36 @@ class BulkClient:
         asked: dict[str, Any] = {"subscription": subscription, "queue": queue}
         limits = (("max_rows", max_rows), ("max_bytes", max_bytes), ("lease_ms", lease_ms))
         asked |= {key: value for key, value in limits if value is not None}
-        answer = self._link.call("POST", "/lease", asked, repeat=False)
-        return Lease(number(answer, "from"), number(answer, "to"), number(answer, "rows"))
+        return lease_from(self._link.call("POST", "/lease", asked, repeat=False))
+
+    def leases(
+        self, subscription: str, limits: Sequence[tuple[str, int, int | None]], *, lease_ms: int
+    ) -> Iterator[Lease | BulkError]:
+        """Lease messages of many queues, given as (queue, most rows, most bytes or None). Yields a lease for
+        each queue, in their order, or the error of that queue.
+        """
+        items = [
+            {"queue": queue, "max_rows": rows} | ({} if size is None else {"max_bytes": size})
+            for queue, rows, size in limits
+        ]
+        common = {"subscription": subscription, "lease_ms": lease_ms}
+        return self._each("/lease", common, items, lease_from, repeat=False)
 
     def ack(self, subscription: str, queue: str, upto: int) -> Acked:
         """Remove all leased messages with delivery numbers below `upto` from the queue. The call is
         idempotent.
         """
         return self._settle("/ack", subscription, queue, upto)
+
+    def acks(self, subscription: str, upto: Sequence[tuple[str, int]]) -> Iterator[Acked | BulkError]:
+        """Make the call `ack` for many queues, given as (queue, upto). Yields the result of each queue, in
+        their order, or its error.
+        """
+        return self._settles("/ack", subscription, upto)
+
+    def releases(self, subscription: str, upto: Sequence[tuple[str, int]]) -> Iterator[Acked | BulkError]:
+        """Make the call `release` for many queues, as `acks`."""
+        return self._settles("/release", subscription, upto)
 
     def release(self, subscription: str, queue: str, upto: int) -> Acked:
         """Return all leased messages with delivery numbers below `upto` to the queue. The call is
@@ -395,8 +453,35 @@ class BulkClient:
 
     def _settle(self, path: str, subscription: str, queue: str, upto: int) -> Acked:
         asked = {"subscription": subscription, "queue": queue, "upto": upto}
-        answer = self._link.call("POST", path, asked, repeat=True)
-        return Acked(number(answer, "removed"), number(answer, "gone"))
+        return acked_from(self._link.call("POST", path, asked, repeat=True))
+
+    def _settles(
+        self, path: str, subscription: str, upto: Sequence[tuple[str, int]]
+    ) -> Iterator[Acked | BulkError]:
+        items = [{"queue": queue, "upto": last} for queue, last in upto]
+        return self._each(path, {"subscription": subscription}, items, acked_from, repeat=True)
+
+    def _each(
+        self,
+        path: str,
+        common: Mapping[str, Any],
+        items: Sequence[Mapping[str, Any]],
+        read: Callable[[Any], T],
+        *,
+        repeat: bool,
+    ) -> Iterator[T | BulkError]:
+        """Make a call for many queues, in as many requests as it takes. Yields what `read` makes of the
+        answer for each item, or the error of the item.
+        """
+        for first in range(0, len(items), MOST_AT_ONCE):
+            group = list(items[first : first + MOST_AT_ONCE])
+            answer = self._link.call("POST", path, {**common, "queues": group}, repeat=repeat)
+            found = member(answer, "answers", list)
+            if len(found) != len(group):
+                raise BulkError(f"the server answered for {len(found)} of {len(group)} queues")
+            for one in found:
+                failed = isinstance(one, dict) and "error" in one
+                yield error_of(400, one, f"POST {path}") if failed else read(one)
 
 
 def _choice(columns: str, body: bool, raw: bool, security: bool) -> dict[str, Any]:

@@ -54,13 +54,14 @@ class Bounds:
 class QueueBounds:
     """The bounds of one queue.
 
-    `first`: the arrival sequence below which the queue has no messages; the watermark if the queue is empty.
-    `bytes`: total size of the packets. `late`: number of messages that were added below the watermark since
-    the server started.
+    `ordinal`: queues that are created later have greater ones. `first`: the arrival sequence below which the
+    queue has no messages; the watermark if the queue is empty. `bytes`: total size of the packets. `late`:
+    number of messages that were added below the watermark since the server started.
     """
 
     name: str
     guid: str
+    ordinal: int
     kind: str
     transactional: bool
     first: int
@@ -77,6 +78,7 @@ def bounds_of(ledger: Ledger, queue: Queue) -> QueueBounds:
     return QueueBounds(
         queue.name,
         str(queue.guid),
+        queue.ordinal,
         kind_of(queue),
         queue.transactional,
         first_sequence(core, ledger.watermark),

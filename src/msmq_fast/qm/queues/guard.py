@@ -102,6 +102,22 @@ class Guard:
             return True
         return self.authorizer.allows(token, queue.security, int(QueueRight.PEEK_MESSAGE), QUEUE)
 
+    def readable(self, token: Token | None, queues: Sequence[Queue]) -> Sequence[Queue]:
+        """Return the application queues that `may_read` is true for; queues with equal descriptors cost one
+        decision.
+        """
+        if token is None or token.reader:
+            return queues
+        decided, found = dict[bytes, bool](), list[Queue]()
+        for queue in queues:
+            encoded = queue.security.encoded
+            granted = decided.get(encoded)
+            if granted is None:
+                granted = decided[encoded] = self.may_read(token, queue)
+            if granted:
+                found.append(queue)
+        return found
+
     def read_everything(self, token: Token | None, operation: str) -> None:
         """Check the right to read data about all queues."""
         if token is None or not token.reader:

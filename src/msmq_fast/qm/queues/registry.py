@@ -5,9 +5,11 @@ with pending work.
 from __future__ import annotations
 
 from bisect import bisect_left
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass, replace
 from operator import attrgetter
+from typing import Final
 from uuid import UUID
 
 from msmq_fast._native.queue import QueueCore
@@ -40,6 +42,8 @@ from msmq_fast.qm.reading.readers import Readers
 from msmq_fast.qm.services import Services
 from msmq_fast.store.schema import MetaName
 
+MOST_REMOVED: Final = 1000
+"""The most removed queues that `QueueRegistry.removed_since` returns."""
 _FOLDED = attrgetter("folded")
 
 
@@ -90,6 +94,9 @@ class QueueRegistry:
 
     `waited` has the readers that wait for messages; `purging` the queues whose purge marker is not cleared
     yet; `reaping` the ordinals of deleted queues whose messages are still in the store.
+
+    `version` changes whenever a local queue comes or goes. `removals` counts the local queues that went since
+    the start; `last_ordinal` is the highest ordinal of a local queue that was ever registered since then.
     """
 
     def __init__(self, services: Services) -> None:
@@ -115,6 +122,10 @@ class QueueRegistry:
         )
         self._handles = 0
         self._cursors = 0
+        self.version = 0
+        self.removals = 0
+        self.last_ordinal = 0
+        self._removed: deque[Queue] = deque(maxlen=MOST_REMOVED)
 
     # ---- numbers
 
@@ -161,6 +172,8 @@ class QueueRegistry:
             for kinds, ordered in self._ordered.items():
                 if queue.kind in kinds:
                     ordered.insert(queue)
+        self.version += 1
+        self.last_ordinal = max(self.last_ordinal, queue.ordinal)
         self._by_key[queue.key] = queue
         self._by_ordinal[queue.ordinal] = queue
         if queue.private_number:
@@ -176,6 +189,9 @@ class QueueRegistry:
         if self._by_key.get(queue.key) is queue:
             del self._by_key[queue.key]
             self._leave_order(queue)
+            self.removals += 1
+            self._removed.append(queue)
+        self.version += 1
         if self._by_ordinal.get(queue.ordinal) is queue:
             del self._by_ordinal[queue.ordinal]
         if self._by_number.get(queue.private_number) is queue:
@@ -187,6 +203,13 @@ class QueueRegistry:
         for kinds, ordered in self._ordered.items():
             if queue.kind in kinds:
                 ordered.remove(queue)
+
+    def removed_since(self, removals: int) -> list[Queue]:
+        """Returns the local queues that were removed since the counter `removals` had this value, the latest
+        MOST_REMOVED at most.
+        """
+        count = min(max(self.removals - removals, 0), len(self._removed))
+        return list(self._removed)[len(self._removed) - count :]
 
     def add_outgoing(self, queue: OutgoingQueue) -> None:
         """Register an outgoing queue."""
