@@ -45,7 +45,7 @@ def many(bulk_server: Server) -> Server:
 def test_only_queues_with_something_new_are_listed(many: Server, bulk: BulkClient) -> None:
     pattern = r".*\\many\d"
     everything = bulk.bounds(pattern=pattern)
-    assert len(everything.queues) == everything.known == 6
+    assert len(everything.queues) == everything.known == everything.selected == 6
     assert names(bulk.bounds(pattern=pattern, since=0)) == ["many1", "many4"]
     assert names(bulk.bounds(pattern=pattern, since=everything.next)) == []
     sent(many, "many2", 1, priority="0")
@@ -68,7 +68,7 @@ def test_queues_that_go_are_missing_in_the_count_and_named(many: Server, bulk: B
     many.ok("queue", "create", "going1")
     many.ok("queue", "delete", "going2")
     after = bulk.bounds(pattern=pattern, since=before.next, seen=before.ordinal, removals=before.removals)
-    assert after.known == 1  # the new going1 is no old one
+    assert (after.known, after.selected) == (1, 2)  # the new going1 is not the old one
     guids = {queue.guid: queue.name for queue in before.queues}
     assert [(guids[gone.guid] == gone.name, gone.name[-6:], gone.again) for gone in after.removed] == [
         (True, "going1", True),
@@ -98,6 +98,7 @@ def test_one_call_plans_many_queues(many: Server, bulk: BulkClient) -> None:
     assert isinstance(last, Plan)
     assert [part.rows for part in last.ranges] == [1, 1]
     assert len(list(bulk.plans([PlanRequest("many1", 0, stop)] * 1201))) == 1201  # three requests
+    assert len(list(bulk.plans([PlanRequest("many1", 0, stop, parts=6000)] * 3))) == 3
 
 
 def test_one_call_leases_acknowledges_and_releases(bulk_server: Server, bulk: BulkClient) -> None:
@@ -124,6 +125,11 @@ def test_one_call_leases_acknowledges_and_releases(bulk_server: Server, bulk: Bu
         ("/plan", {"queues": [1]}, "queues must be a list of JSON objects"),
         ("/plan", {"queues": [{"queue": "orders"}]}, "from is missing"),
         ("/plan", {"queues": [{"queue": "orders", "from": 0, "to": 1}] * 501}, "at most 500"),
+        (
+            "/plan",
+            {"queues": [{"queue": "orders", "from": 0, "to": 1, "parts": 4000}] * 3},
+            "10000 parts in all",
+        ),
         ("/plan", {"queues": [], "queue": "orders"}, "unknown parameter 'queue'"),
         ("/plan", {"queues": [], "content": "events"}, "pass no queues"),
         ("/ack", {"subscription": "s", "queues": [{"queue": "orders", "up": 1}]}, "upto is missing"),

@@ -250,6 +250,7 @@ class FakeManager:
             "next": self.watermark,
             "feed": {"first": self.events_first, "next": len(self.events) + 1},
             "ordinal": self.last_ordinal,
+            "selected": len(found),
             "known": sum(seen is None or q.ordinal <= seen for q in found),
             "removals": len(self.removed),
             "removed": [

@@ -82,7 +82,7 @@ class _Planning:
                 "next": following,
                 "feed": {"first": first, "next": next_event},
                 "ordinal": manager.registry.last_ordinal,
-                "known": self._known(asked, selected, token),
+                **self._counted(asked, selected, token),
                 "removals": manager.registry.removals,
                 "removed": self._removed(asked, token),
                 "queues": await self._listed(asked, selected, token),
@@ -121,13 +121,16 @@ class _Planning:
         """Return the queues that the caller may read. The right to read named queues was checked before."""
         return queues if asked.pattern is None else self._context.manager.guard.readable(token, queues)
 
-    def _known(self, asked: _Asked, selected: Selected, token: Token) -> int:
-        """Return how many of the selected queues, with ordinals up to `seen`, the caller may read."""
+    def _counted(self, asked: _Asked, selected: Selected, token: Token) -> dict[str, int]:
+        """Return how many of the selected queues the caller may read: `selected` in all, `known` with
+        ordinals up to `seen`.
+        """
         seen = MAX_NUMBER if asked.seen is None else asked.seen
         readable = self._readable(asked, selected.queues, token)
         if readable is selected.queues:
-            return bisect_right(selected.ordinals, seen)
-        return sum(queue.ordinal <= seen for queue in readable)
+            return {"selected": len(selected.queues), "known": bisect_right(selected.ordinals, seen)}
+        known = sum(queue.ordinal <= seen for queue in readable)
+        return {"selected": len(readable), "known": known}
 
     async def _listed(self, asked: _Asked, selected: Selected, token: Token) -> list[dict[str, Any]]:
         """Return the bounds of the selected queues; with `since`, only of those with something new."""
@@ -169,13 +172,15 @@ class _Planning:
         content = fields.choice("content", CONTENTS, MESSAGES)
         token = caller(request)
         if "queues" in fields:
-            items = fields.objects("queues", MOST_AT_ONCE)
+            items = [_Wanted.read(item) for item in fields.objects("queues", MOST_AT_ONCE)]
             fields.done()
             if content == EVENTS:
                 raise bad_request("events belong to the queue manager: pass no queues")
+            if sum(item.parts for item in items) > MOST_PARTS:
+                raise bad_request(f"the queues of one call must have at most {MOST_PARTS} parts in all")
             return answer({"answers": await each(items, lambda item: self._planned(item, content, token))})
         if content != EVENTS:
-            return answer(await self._planned(fields, content, token))
+            return answer(await self._planned(_Wanted.read(fields), content, token))
         start, stop = stretch(fields)
         max_rows, max_bytes, parts = _limits(fields)
         fields.done()
@@ -185,14 +190,12 @@ class _Planning:
             raise events_gone(first)
         return answer(_plan_events(start, min(stop, following), max_rows, max_bytes, parts))
 
-    async def _planned(self, fields: Fields, content: str, token: Token) -> dict[str, Any]:
-        name, (start, stop) = fields.text("queue"), stretch(fields)
-        max_rows, max_bytes, parts = _limits(fields)
-        fields.done()
-        queue = named(self._context.manager, name, content)
+    async def _planned(self, wanted: _Wanted, content: str, token: Token) -> dict[str, Any]:
+        queue = named(self._context.manager, wanted.queue, content)
         self._context.manager.guard.read(token, queue)
-        planned = await self._reader.plan(queue, start, stop, max_rows, max_bytes, parts)
-        waiting = span(queue.core, start, min(stop, self._context.manager.bounds.watermark))
+        planned = await self._reader.plan(queue, *wanted[1:])
+        stop = min(wanted.stop, self._context.manager.bounds.watermark)
+        waiting = span(queue.core, wanted.start, stop)
         return {**_shown(planned), "waiting": max(waiting, planned.rows)}
 
 
@@ -223,6 +226,25 @@ class _Asked(NamedTuple):
             fields.optional_number("seen"),
             fields.optional_number("removals"),
         )
+
+
+class _Wanted(NamedTuple):
+    """The parameters of /plan for one queue."""
+
+    queue: str
+    start: int
+    stop: int
+    max_rows: int | None
+    max_bytes: int | None
+    parts: int
+
+    @classmethod
+    def read(cls, fields: Fields) -> _Wanted:
+        """Return the parameters. Raises Refusal, also for parameters that are left over."""
+        start, stop = stretch(fields)
+        wanted = cls(fields.text("queue"), start, stop, *_limits(fields))
+        fields.done()
+        return wanted
 
 
 def _shown_bounds(bounds: QueueBounds) -> dict[str, Any]:

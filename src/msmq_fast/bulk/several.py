@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from msmq_fast.bulk.errors import refusal_of
-from msmq_fast.bulk.fields import Fields
 
 __all__ = ["MOST_AT_ONCE", "each"]
 
 MOST_AT_ONCE: Final = 500
 """The most queues of one call."""
+T = TypeVar("T")
+
 _TOGETHER: Final = 32
 """How many items run at a time: they share commits of the store, and other work runs between two groups."""
 
 
-async def each(
-    items: Sequence[Fields], call: Callable[[Fields], Awaitable[dict[str, Any]]]
-) -> list[dict[str, Any]]:
+async def each(items: Sequence[T], call: Callable[[T], Awaitable[dict[str, Any]]]) -> list[dict[str, Any]]:
     """Return the answer of `call` for each item, in their order; for an item that is refused, the JSON object
     of the refusal. Raises the exception of the first item that is malformed or fails unexpectedly.
     """

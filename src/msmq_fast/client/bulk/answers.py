@@ -69,9 +69,9 @@ class Bounds:
     that is new at each start of the server. `feed_first` and `feed_next` are the numbers of the first event
     in the feed and of the next event.
 
-    `ordinal` is the highest ordinal of its queues. `known` is the number of queues that were asked for and
-    exist, whether or not they are in `queues`. `removals` counts the queues that were deleted since the
-    server started, and `removed` are the latest ones of them.
+    `ordinal` is the highest ordinal of its queues. `selected` is the number of queues that were asked for and
+    exist, whether or not they are in `queues`; `known` counts those with ordinals up to `seen`. `removals`
+    counts the queues that were deleted since the server started, and `removed` are the latest ones of them.
     """
 
     qm: str
@@ -84,6 +84,7 @@ class Bounds:
     feed_next: int
     queues: tuple[QueueBounds, ...]
     ordinal: int
+    selected: int
     known: int
     removals: int
     removed: tuple[RemovedQueue, ...]
@@ -237,6 +238,7 @@ def bounds_from(answer: Any) -> Bounds:
         feed_next=number(feed, "next"),
         queues=queues,
         ordinal=number(answer, "ordinal"),
+        selected=number(answer, "selected"),
         known=number(answer, "known"),
         removals=number(answer, "removals"),
         removed=tuple(

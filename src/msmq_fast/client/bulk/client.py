@@ -97,6 +97,8 @@ __all__ = [
 _LONGEST_QUERY: Final = 6000  # characters; more names go in a body
 MOST_AT_ONCE: Final = 500
 """The most queues of one request; the server accepts no more."""
+MOST_PARTS: Final = 10_000
+"""The most ranges of one answer to a plan, likewise."""
 
 T = TypeVar("T")
 
@@ -209,8 +211,9 @@ class BulkClient:
         """Yield the plan of each request, in their order; an error for a queue that was deleted or must not
         be read.
         """
-        items = [request.asked() for request in requests]
-        return self._each("/plan", {"content": content}, items, plan_from, repeat=True)
+        groups = _grouped(requests, lambda request: request.parts)
+        asked = ([request.asked() for request in group] for group in groups)
+        return self._each("/plan", {"content": content}, asked, plan_from, repeat=True)
 
     # ---- reading
 
@@ -340,7 +343,7 @@ class BulkClient:
             for queue, rows, size in limits
         ]
         common = {"subscription": subscription, "lease_ms": lease_ms}
-        return self._each("/lease", common, items, lease_from, repeat=False)
+        return self._each("/lease", common, _grouped(items), lease_from, repeat=False)
 
     def ack(self, subscription: str, queue: str, upto: int) -> Acked:
         """Remove all leased messages with delivery numbers below `upto` from the queue. The call is
@@ -459,22 +462,21 @@ class BulkClient:
         self, path: str, subscription: str, upto: Sequence[tuple[str, int]]
     ) -> Iterator[Acked | BulkError]:
         items = [{"queue": queue, "upto": last} for queue, last in upto]
-        return self._each(path, {"subscription": subscription}, items, acked_from, repeat=True)
+        return self._each(path, {"subscription": subscription}, _grouped(items), acked_from, repeat=True)
 
     def _each(
         self,
         path: str,
         common: Mapping[str, Any],
-        items: Sequence[Mapping[str, Any]],
+        groups: Iterable[Sequence[Mapping[str, Any]]],
         read: Callable[[Any], T],
         *,
         repeat: bool,
     ) -> Iterator[T | BulkError]:
-        """Make a call for many queues, in as many requests as it takes. Yields what `read` makes of the
-        answer for each item, or the error of the item.
+        """Make a call for many queues, with a request for each group. Yields what `read` makes of the answer
+        for each queue, or its error.
         """
-        for first in range(0, len(items), MOST_AT_ONCE):
-            group = list(items[first : first + MOST_AT_ONCE])
+        for group in groups:
             answer = self._link.call("POST", path, {**common, "queues": group}, repeat=repeat)
             found = member(answer, "answers", list)
             if len(found) != len(group):
@@ -482,6 +484,22 @@ class BulkClient:
             for one in found:
                 failed = isinstance(one, dict) and "error" in one
                 yield error_of(400, one, f"POST {path}") if failed else read(one)
+
+
+def _grouped(items: Sequence[T], parts: Callable[[T], int] = lambda _: 1) -> Iterator[list[T]]:
+    """Yield the items in groups that the server accepts in one call. `parts` returns the number of ranges in
+    the answer for an item.
+    """
+    group: list[T] = []
+    total = 0
+    for item in items:
+        if group and (len(group) == MOST_AT_ONCE or total + parts(item) > MOST_PARTS):
+            yield group
+            group, total = [], 0
+        group.append(item)
+        total += parts(item)
+    if group:
+        yield group
 
 
 def _choice(columns: str, body: bool, raw: bool, security: bool) -> dict[str, Any]:
