@@ -155,7 +155,7 @@ def test_ranges_for_several_tasks(fake: FakeServer) -> None:
     end = reader.latestOffset(start, reader.getDefaultReadLimit())
     partitions = reader.partitions(start, end)
     assert [partition.rows for partition in partitions] == [25, 25, 25, 25]
-    assert [p.begin for p in reader.partitions(start, end)] == [p.begin for p in partitions]
+    assert [p.ranges for p in reader.partitions(start, end)] == [p.ranges for p in partitions]
     assert len(batch_rows(url=fake.url, subscribe="orders", maxRowsPerPartition=7)) == 100
 
 

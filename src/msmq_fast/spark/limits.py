@@ -22,6 +22,12 @@ class Limits:
     min_partitions: int | None = None
     partition_rows: int | None = None
 
+    def share_of(self, total: int) -> int | None:
+        """Returns the number of rows that a task of several queues may have, so that a batch of `total` rows
+        has at least `min_partitions` tasks; None without that limit.
+        """
+        return max(total // self.min_partitions, 1) if self.min_partitions else None
+
     def parts(self, rows: int, total: int) -> int:
         """Returns the number of ranges into which `rows` rows of one queue are split, if the batch has
         `total` rows.

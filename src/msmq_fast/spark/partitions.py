@@ -1,4 +1,4 @@
-"""The input of one task: a range of numbers in one queue, whose rows it reads as Arrow batches without
+"""The input of one task: ranges of numbers in queues, whose rows it reads as Arrow batches without
 conversion.
 """
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql.datasource import InputPartition
@@ -30,10 +30,29 @@ from msmq_fast.spark.offsets import Offset
 from msmq_fast.spark.queue_managers import QueueManagers
 from msmq_fast.spark.selection import explain
 
+PACK_RANGES: Final = 250
+"""The most queues that one task reads one after the other."""
+PACK_ROWS: Final = 10_000
+PACK_BYTES: Final = 16 << 20
+"""The most rows, and bytes of messages, of queues that are read in one task; a queue with more has tasks of
+its own.
+"""
+
+
+class QueueRange(NamedTuple):
+    """Numbers in one queue: from `begin` up to but not including `end`. `rows` is the number of rows that the
+    range should have, `bytes` about their size (0 if unknown).
+    """
+
+    queue: str
+    begin: int
+    end: int
+    rows: int
+    bytes: int = 0
+
 
 class RowsPartition(InputPartition):
-    """The range of numbers that one task reads: from `begin` up to but not including `end`. `rows`: how many
-    rows the range should have.
+    """The input of one task: `ranges` of numbers in queues of one queue manager.
 
     The numbers depend on `mode`: in "keep" they are arrival numbers of a queue, in "remove" delivery numbers
     of `subscription`, in "events" numbers of the event feed.
@@ -44,21 +63,50 @@ class RowsPartition(InputPartition):
         endpoint: Endpoint,
         incarnation: int,
         mode: str,
-        queue: str,
-        begin: int,
-        end: int,
-        rows: int,
+        ranges: tuple[QueueRange, ...],
         subscription: str = "",
     ) -> None:
         super().__init__(None)
         self.endpoint = endpoint
         self.incarnation = incarnation
         self.mode = mode
-        self.queue = queue
-        self.begin = begin
-        self.end = end
-        self.rows = rows
+        self.ranges = ranges
         self.subscription = subscription
+
+    @property
+    def rows(self) -> int:
+        """The number of rows that the ranges should have."""
+        return sum(part.rows for part in self.ranges)
+
+    def joins(self, other: RowsPartition) -> bool:
+        """Whether one task can read this partition and `other`."""
+        mine = (self.endpoint, self.incarnation, self.mode, self.subscription)
+        return mine == (other.endpoint, other.incarnation, other.mode, other.subscription)
+
+
+def packed(partitions: list[RowsPartition], limits: Limits) -> list[RowsPartition]:
+    """Returns the partitions with small ones joined, so that a batch of many queues with few rows each has
+    few tasks. The order of the ranges stays; `limits` may demand smaller or more tasks.
+    """
+    total = sum(partition.rows for partition in partitions)
+    most = min(PACK_ROWS, limits.partition_rows or PACK_ROWS, limits.share_of(total) or PACK_ROWS)
+    result: list[RowsPartition] = []
+    ranges: list[QueueRange] = []
+    rows = size = 0
+    last: RowsPartition | None = None
+    for partition in partitions:
+        more = sum(part.bytes for part in partition.ranges)
+        full = rows + partition.rows > most or size + more > PACK_BYTES or len(ranges) >= PACK_RANGES
+        if last is not None and (full or not last.joins(partition)):
+            result.append(_joined(last, ranges))
+            ranges, rows, size = [], 0, 0
+        ranges += partition.ranges
+        rows, size, last = rows + partition.rows, size + more, partition
+    return [*result, _joined(last, ranges)] if last is not None else []
+
+
+def _joined(one: RowsPartition, ranges: list[QueueRange]) -> RowsPartition:
+    return RowsPartition(one.endpoint, one.incarnation, one.mode, tuple(ranges), one.subscription)
 
 
 def dense_partitions(
@@ -76,7 +124,11 @@ def dense_partitions(
         endpoint = managers.client_of(guid, manager.name).endpoint
         partitions += [
             RowsPartition(
-                endpoint, manager.incarnation, stop.mode, spot.path, begin, end, end - begin, subscription
+                endpoint,
+                manager.incarnation,
+                stop.mode,
+                (QueueRange(spot.path, begin, end, end - begin),),
+                subscription,
             )
             for begin, end in limits.cuts(spot.begin, spot.rows, total)
         ]
@@ -101,47 +153,55 @@ _KEYS: Final = {"keep": "arrival_seq", "remove": "delivery_seq", "events": "feed
 
 
 def read_rows(partition: RowsPartition, reading: Reading) -> Iterator[pa.RecordBatch]:
-    """Yields the rows of one partition. If the connection breaks, continues after the last received row.
+    """Yields the rows of one partition, one range after the other. If the connection breaks, continues after
+    the last received row.
 
     Raises SourceError if the server cannot be reached or rejects the request, and DataLoss, a SourceError, if
     planned rows are lost and failOnDataLoss is true.
     """
+    with BulkClient(partition.endpoint, incarnation=partition.incarnation) as client:
+        for part in partition.ranges:
+            yield from _read_range(client, partition, part, reading)
+
+
+def _read_range(
+    client: BulkClient, partition: RowsPartition, part: QueueRange, reading: Reading
+) -> Iterator[pa.RecordBatch]:
     url = partition.endpoint.url
     losses = Losses(fail=reading.fail_on_loss)
-    position, seen, failures = partition.begin, 0, 0
-    with BulkClient(partition.endpoint, incarnation=partition.incarnation) as client:
-        while True:
-            try:
-                for batch in _request(client, partition, position, reading):
-                    if batch.num_rows:
-                        position = batch.column(_KEYS[partition.mode])[-1].as_py() + 1
-                        seen += batch.num_rows
-                        failures = 0
-                        yield _conformed(batch, reading)
-                break
-            except Unavailable as error:
-                failures += 1
-                if failures > partition.endpoint.retries:
-                    raise SourceError(explain(error, url)) from None
-                log.warning("%s; continuing from %d", error, position)
-                reading.pause(partition.endpoint.retry_interval_ms / 1000)
-            except GoneEvents as error:
-                losses.report(f"{url}: {error}", "the query goes on with the first event that is left")
-                position = min(max(position, error.first or partition.end), partition.end)
-            except BulkError as error:
-                if not _gone(error, partition, losses):
-                    raise SourceError(explain(error, url)) from None
-                break
-    _check_count(partition, seen, losses)
+    position, seen, failures = part.begin, 0, 0
+    while True:
+        try:
+            for batch in _request(client, partition, part, position, reading):
+                if batch.num_rows:
+                    position = batch.column(_KEYS[partition.mode])[-1].as_py() + 1
+                    seen += batch.num_rows
+                    failures = 0
+                    yield _conformed(batch, reading)
+            break
+        except Unavailable as error:
+            failures += 1
+            if failures > partition.endpoint.retries:
+                raise SourceError(explain(error, url)) from None
+            log.warning("%s; continuing from %d", error, position)
+            reading.pause(partition.endpoint.retry_interval_ms / 1000)
+        except GoneEvents as error:
+            losses.report(f"{url}: {error}", "the query goes on with the first event that is left")
+            position = min(max(position, error.first or part.end), part.end)
+        except BulkError as error:
+            if not _gone(error, _where(partition, part), losses):
+                raise SourceError(explain(error, url)) from None
+            break
+    _check_count(partition, part, seen, losses)
 
 
 def _request(
-    client: BulkClient, partition: RowsPartition, position: int, reading: Reading
+    client: BulkClient, partition: RowsPartition, part: QueueRange, position: int, reading: Reading
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of a partition from the number `position` on. They always include the column with
-    this number, because it gives the position from which to continue.
+    """Yields the batches of a range from the number `position` on. They always include the column with this
+    number, because it gives the position from which to continue.
     """
-    end, key = partition.end, _KEYS[partition.mode]
+    end, key = part.end, _KEYS[partition.mode]
     if position >= end:
         return
     more = NEEDS if reading.decode else ()
@@ -150,9 +210,9 @@ def _request(
     if partition.mode == "events":
         batches = client.events(position, end, columns=columns)
     elif partition.mode == "remove":
-        batches = client.leased(partition.subscription, partition.queue, position, end, columns=columns)
+        batches = client.leased(partition.subscription, part.queue, position, end, columns=columns)
     else:
-        batches = client.rows(partition.queue, position, end, content=reading.content, columns=columns)
+        batches = client.rows(part.queue, position, end, content=reading.content, columns=columns)
     with closing(batches):
         yield from batches
 
@@ -171,11 +231,14 @@ def _conformed(batch: pa.RecordBatch, reading: Reading) -> pa.RecordBatch:
     return pa.RecordBatch.from_arrays(arrays, schema=schema)
 
 
-def _gone(error: BulkError, partition: RowsPartition, losses: Losses) -> bool:
-    """Returns whether an error means that the rows of the partition are lost, after reporting the loss.
-    Returns False for any other error.
+def _where(partition: RowsPartition, part: QueueRange) -> str:
+    return f"{part.queue or 'the event feed'} at {partition.endpoint.url}"
+
+
+def _gone(error: BulkError, where: str, losses: Losses) -> bool:
+    """Returns whether an error means that the rows of a range are lost, after reporting the loss. Returns
+    False for any other error.
     """
-    where = f"{partition.queue or 'the event feed'} at {partition.endpoint.url}"
     if isinstance(error, QueueNotFound):
         losses.report(f"{where} was deleted before it was read", "its rows are left out")
     elif isinstance(error, WrongIncarnation):
@@ -190,21 +253,21 @@ def _gone(error: BulkError, partition: RowsPartition, losses: Losses) -> bool:
     return True
 
 
-def _check_count(partition: RowsPartition, seen: int, losses: Losses) -> None:
-    missing = partition.rows - seen
+def _check_count(partition: RowsPartition, part: QueueRange, seen: int, losses: Losses) -> None:
+    missing = part.rows - seen
     if missing <= 0:
         return
-    where = f"{partition.queue or 'the event feed'} at {partition.endpoint.url}"
+    where = _where(partition, part)
     if partition.mode == "remove":
         log.warning(
             "%s: %d of %d deliveries were purged or expired meanwhile, or cannot be read (see its log)",
             where,
             missing,
-            partition.rows,
+            part.rows,
         )
         return
     losses.report(
-        f"{where}: {missing} of {partition.rows} rows between {partition.begin} and {partition.end - 1} went "
-        "between planning and reading: received, expired or purged; or they cannot be read (see its log)",
+        f"{where}: {missing} of {part.rows} rows between {part.begin} and {part.end - 1} went between "
+        "planning and reading: received, expired or purged; or they cannot be read (see its log)",
         "the batch does without them",
     )

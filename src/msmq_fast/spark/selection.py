@@ -4,15 +4,20 @@ queue.
 
 from __future__ import annotations
 
+import hashlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from msmq_fast.client.bulk.client import Batches, Bounds, BulkClient, BulkError, QueueBounds, QueueNotFound
+from msmq_fast.client.bulk.client import Batches, Bounds, BulkClient, BulkError, QueueBounds
+from msmq_fast.spark.losses import SourceError
+from msmq_fast.spark.offsets import EARLIEST
 from msmq_fast.spark.options import OptionError, Options
 
-EARLIEST: Final = 0
+_SHOWN: Final = 200  # characters of names in a progress report
+_LONGEST_SELECTION: Final = 4000
+"""Characters of a list of names that an offset stores; of a longer one it stores a digest."""
 _LATEST_NUMBER, _EARLIEST_NUMBER = -1, -2
 
 
@@ -48,6 +53,13 @@ class Positions:
             self._read(text, "")
         elif text is not None:
             self._default = Position(text)
+
+    @property
+    def single(self) -> Position | None:
+        """The position that applies to all queues; None if queues must be looked at one by one, because the
+        option names queues or a time.
+        """
+        return None if self._single or self._default.kind == "time" else self._default
 
     def of(self, manager: Bounds, url: str, queue: QueueBounds | None) -> Position:
         """Returns the position for one queue of the queue manager at `url`, or for its events if `queue` is
@@ -136,6 +148,14 @@ class Selection:
                 raise OptionError('option \'assign\' must be like {"msmq+bulk://host:1802": ["orders"]}')
             self._assigned[url.rstrip("/").lower()] = _names(",".join(names), "assign")
 
+    def __str__(self) -> str:
+        """What is read, for people; a long list of names is cut."""
+        if self.content == "events":
+            return "events"
+        names = sorted({name for some in self._assigned.values() for name in some} | set(self._everywhere))
+        shown = self.pattern or ",".join(names) or "all queues"
+        return f"{self.content} of {shown if len(shown) <= _SHOWN else shown[:_SHOWN] + '…'}"
+
     def check_urls(self, urls: Iterable[str]) -> None:
         """Raises OptionError if the option `assign` does not have the same addresses as the option `url`
         (`urls`).
@@ -155,30 +175,65 @@ class Selection:
             return True
         return not names.isdisjoint(name.lower() for name in _spellings(path, manager))
 
-    def look(self, client: BulkClient, *, tolerant: bool) -> Bounds:
-        """Returns the bounds of the selected queues of one queue manager. `tolerant`: queues that do not
-        exist are left out; otherwise they raise QueueNotFound.
+    def names_at(self, url: str) -> list[str]:
+        """Returns the names of the queues at one address; none if a pattern selects the queues."""
+        return self._assigned.get(url.lower(), self._everywhere)
+
+    def described(self, url: str) -> dict[str, str]:
+        """Returns the selection at one address in the form that offsets store: equal for equal selections,
+        whatever the order of names.
+        """
+        if self.pattern is not None:
+            return {"content": self.content, "pattern": self.pattern}
+        names = ",".join(sorted(name.lower() for name in self.names_at(url)))
+        if len(names) > _LONGEST_SELECTION:
+            return {"content": self.content, "digest": hashlib.sha256(names.encode()).hexdigest()}
+        return {"content": self.content, "names": names}
+
+    def look(
+        self,
+        client: BulkClient,
+        *,
+        tolerant: bool,
+        since: int | None = None,
+        seen: int | None = None,
+        removals: int | None = None,
+    ) -> Bounds:
+        """Returns the bounds of the selected queues of one queue manager; for `since`, `seen` and `removals`
+        see `BulkClient.bounds`. `tolerant`: queues that do not exist are left out; otherwise they raise
+        QueueNotFound.
 
         Other exceptions of the client are passed on.
         """
-        if self.pattern is not None or self.content == "events":
-            return client.bounds(pattern=self.pattern, content=self.content)
-        names = self._assigned.get(client.endpoint.url.lower(), self._everywhere)
-        try:
-            return client.bounds(names, content=self.content)
-        except QueueNotFound:
-            if not tolerant:
-                raise
-        found = [name for name in names if _exists(client, name, self.content)]
-        return client.bounds(found, content=self.content) if found else client.bounds()
+        names = [] if self.pattern is not None else self.names_at(client.endpoint.url)
+        return client.bounds(
+            names,
+            pattern=self.pattern,
+            content=self.content,
+            since=since,
+            seen=seen,
+            removals=removals,
+            skip_missing=tolerant,
+        )
 
 
-def _exists(client: BulkClient, name: str, content: str) -> bool:
-    try:
-        client.bounds([name], content=content)
-    except QueueNotFound:
-        return False
-    return True
+def selected_before(client: BulkClient, described: Mapping[str, str]) -> frozenset[str]:
+    """Returns the GUIDs of the queues that an earlier run of the query selected, as its offset describes the
+    selection. Raises SourceError if the offset has only a digest of it.
+    """
+    content, names = described.get("content", "messages"), described.get("names")
+    if "pattern" in described:
+        found = client.bounds(pattern=described["pattern"], content=content)
+    elif names is not None:
+        wanted = [name for name in names.split(",") if name]
+        found = client.bounds(wanted, content=content, skip_missing=True)
+    else:
+        raise SourceError(
+            "the checkpoint was written with another list of queues (option 'subscribe' or 'assign'), which "
+            f"is too long to be stored there (over {_LONGEST_SELECTION} characters): restore the list, use "
+            "option 'subscribePattern', or use a new checkpointLocation"
+        )
+    return frozenset(queue.guid for queue in found.queues)
 
 
 def _names(text: str, option: str) -> list[str]:

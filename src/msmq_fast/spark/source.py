@@ -21,6 +21,7 @@ from msmq_fast.client.bulk.client import BulkClient, BulkError
 from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import DELIVERY_SEQUENCE, Column, chosen, chosen_events
 from msmq_fast.spark.decoding import BODY_TEXT
+from msmq_fast.spark.lag import Lag
 from msmq_fast.spark.limits import Limits
 from msmq_fast.spark.losses import Losses, SourceError
 from msmq_fast.spark.offsets import Offset
@@ -34,7 +35,7 @@ from msmq_fast.spark.options import (
     check_columns,
     endpoints,
 )
-from msmq_fast.spark.partitions import Reading, RowsPartition, read_rows
+from msmq_fast.spark.partitions import Reading, RowsPartition, packed, read_rows
 from msmq_fast.spark.queue_managers import QueueManagers
 from msmq_fast.spark.read_modes.events import EventsMode
 from msmq_fast.spark.read_modes.keep import KeepMode
@@ -85,6 +86,10 @@ class Engine(Protocol):
     @property
     def mode(self) -> str:
         """The mode of the engine's offsets: keep, remove or events."""
+
+    @property
+    def lag(self) -> Lag:
+        """How far the query was behind when `latest` was called last."""
 
     def initial(self) -> Offset:
         """Returns the offset at which the query begins."""
@@ -224,7 +229,7 @@ class MsmqReader(_Reader, DataSourceReader):
         engine = kind(self._managers, starting, self._limits, self._losses())
         try:
             end = engine.whole(ending)
-            return [*engine.partitions(Offset(engine.mode), end)]
+            return [*packed(engine.partitions(Offset(engine.mode), end), self._limits)]
         except BulkError as error:
             raise SourceError(explain(error, self._url())) from None
         finally:
@@ -242,7 +247,8 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
                 raise OptionError(f"option {name!r} is for batch queries only: use spark.read")
         super().__init__(options, schema)
         self._engine = self._planner()
-        self._seen: Offset | None = None
+        self._source = f"{self._engine.mode} {self._managers.selection} at {self._url()}"
+        self._looked = False
         self._asked = 0.0
         self.poll_s = POLL_S
 
@@ -294,21 +300,24 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
         begin = self._offset(start)
         limited = not isinstance(limit, ReadAllAvailable) or self._limits.min_rows is not None
         end = self._guarded(lambda: self._engine.latest(begin, limited=limited))
-        self._seen = end
+        self._looked = True
         if end != begin:
             self._asked = 0.0
             return end.to_json()
         return start
 
     def reportLatestOffset(self) -> dict[str, Any] | None:
-        """Returns the offset that `latestOffset` returned last, for the progress report of the query."""
-        return self._seen.to_json() if self._seen else None
+        """Returns what Spark shows as `latestOffset` in the progress report of the query: what it reads, and
+        how many rows were waiting behind its end when the last batch was planned (`Lag`).
+        """
+        return self._engine.lag.to_json(self._source) if self._looked else None
 
     def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> list[InputPartition]:
         """Returns the partitions of the batch between two offsets. If Spark repeats a batch, it is planned
         again.
         """
-        return [*self._guarded(lambda: self._engine.partitions(self._offset(start), self._offset(end)))]
+        begin, stop = self._offset(start), self._offset(end)
+        return [*packed(self._guarded(lambda: self._engine.partitions(begin, stop)), self._limits)]
 
     def commit(self, end: dict[str, Any]) -> None:
         """Called by Spark when the query has processed all rows up to `end`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from msmq_fast.client.bulk.client import Bounds, BulkClient, BulkError, SlotDropped, SubscriptionNotFound
+from msmq_fast.spark.lag import Lag
 from msmq_fast.spark.limits import Limits, Patience
 from msmq_fast.spark.losses import Losses, log
 from msmq_fast.spark.offsets import FEED, ManagerSpot, Offset, Spot, allot
@@ -42,6 +43,7 @@ class EventsMode:
         self._committed: dict[str, int] = {}
         self._subscribed: dict[str, int] = {}  # incarnations of the queue managers that know the subscription
         self._turn = 0
+        self.lag = Lag()
 
     def initial(self) -> Offset:
         """Returns the offset at which the query begins, and creates the subscription if it does not exist."""
@@ -77,7 +79,7 @@ class EventsMode:
         """
         self.confirm(start)
         looked = self._managers.look(tolerant=True)
-        report_unknown_managers(start, looked, self._losses)
+        report_unknown_managers(start, {bounds.qm for _, bounds in looked}, self._losses)
         limits = self._limits if limited else Limits()
         stands = []
         for client, bounds in looked:
@@ -88,12 +90,13 @@ class EventsMode:
                 stop = min(stop, self._caps.get(bounds.qm, 0))
             stands.append((bounds, at, max(at, stop)))
         total = sum(stop - at for _, at, stop in stands)
+        self._note_lag([(bounds, stop - at) for bounds, at, stop in stands])
         if not total or (limited and self._caps is None and self._patience.wait(total)):
             return start
         self._turn += 1
         backlogs = [(stop - at, (stop - at) * EVENT_BYTES) for _, at, stop in stands]
         shares = allot(backlogs, limits.max_rows, limits.max_bytes, self._turn)
-        managers = {}
+        managers, left = {}, []
         for (bounds, at, stop), share in zip(stands, shares, strict=True):
             rows = stop - at
             if share.rows is not None:
@@ -101,6 +104,8 @@ class EventsMode:
             if share.bytes is not None and rows:
                 rows = min(rows, max(1, share.bytes // EVENT_BYTES))
             managers[bounds.qm] = _manager(bounds, at, at + rows)
+            left.append((bounds, stop - at - rows))
+        self._note_lag(left)
         return Offset(MODE, managers)
 
     def partitions(self, start: Offset, stop: Offset) -> list[RowsPartition]:
@@ -127,6 +132,10 @@ class EventsMode:
                 log.warning("the subscription %r will be confirmed later: %s", self._subscription, error)
 
     # ---- inside
+
+    def _note_lag(self, left: list[tuple[Bounds, int]]) -> None:
+        rows = {f"events of {bounds.name}": count for bounds, count in left if count > 0}
+        self.lag = Lag(len(left), rows, {bounds.name: bounds.feed_next for bounds, _ in left})
 
     def _subscribe(self, client: BulkClient, bounds: Bounds, at: int) -> None:
         """Creates the subscription, which makes the server keep the events from number `at` on.
