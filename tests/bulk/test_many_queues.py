@@ -16,6 +16,7 @@ from msmq_fast.client.bulk.client import (
     Plan,
     PlanRequest,
     QueueNotFound,
+    Truncated,
 )
 from tests.support.http import bulk as api
 from tests.support.processes.servers import Server
@@ -101,6 +102,46 @@ def test_one_call_plans_many_queues(many: Server, bulk: BulkClient) -> None:
     assert len(list(bulk.plans([PlanRequest("many1", 0, stop, parts=6000)] * 3))) == 3
 
 
+def read(batches: Any) -> list[list[bytes]]:
+    """The bodies of each range."""
+    found: list[list[bytes]] = [[]]
+    for batch in batches:
+        found[-1] += batch.column(batch.schema.get_field_index("body")).to_pylist()
+        if not batch.num_rows:
+            found.append([])
+    return found
+
+
+def test_one_stream_has_the_rows_of_many_ranges(many: Server, bulk: BulkClient) -> None:
+    stop = bulk.bounds().next
+    ranges = [("many1", 0, stop), ("many0", 0, stop), ("many4", 0, stop), ("many1", 0, 0)]
+    assert read(bulk.rows_of(ranges, columns="body")) == [[b"x"] * 3, [], [b"x"] * 2, [], []]
+    assert read(bulk.rows_of([], columns="body")) == [[]]
+    with pytest.raises(QueueNotFound):
+        bulk.rows_of([*ranges, ("absent", 0, 1)])
+    names = bulk.rows_of(ranges[:1], columns="core").schema.names
+    assert names == next(bulk.rows("many1", 0, stop, columns="core")).schema.names
+
+
+def test_one_stream_has_the_deliveries_of_many_leases(bulk_server: Server, bulk: BulkClient) -> None:
+    for number in range(2):
+        bulk_server.ok("queue", "create", f"given{number}")
+        sent(bulk_server, f"given{number}", 2)
+    first, second = bulk.leases("both", [("given0", 9, None), ("given1", 9, None)], lease_ms=60_000)
+    assert isinstance(first, Lease)
+    assert isinstance(second, Lease)
+    ranges = [("given0", first.start, first.stop), ("given1", second.start, second.stop)]
+    batches = bulk.rows_of(ranges, subscription="both", columns="body")
+    assert batches.schema.names == ["delivery_seq", "body"]
+    assert read(batches) == [[b"x"] * 2, [b"x"] * 2, []]
+    bulk.release("both", "given1", second.stop)
+    with pytest.raises(Truncated):  # the first range has been sent when that shows
+        read(bulk.rows_of(ranges, subscription="both", columns="body"))
+    with pytest.raises(LeaseLost):
+        bulk.rows_of(ranges[::-1], subscription="both", columns="body")
+    bulk.release("both", "given0", first.stop)
+
+
 def test_one_call_leases_acknowledges_and_releases(bulk_server: Server, bulk: BulkClient) -> None:
     for number in range(3):
         bulk_server.ok("queue", "create", f"leased{number}")
@@ -134,6 +175,15 @@ def test_one_call_leases_acknowledges_and_releases(bulk_server: Server, bulk: Bu
         ("/plan", {"queues": [], "content": "events"}, "pass no queues"),
         ("/ack", {"subscription": "s", "queues": [{"queue": "orders", "up": 1}]}, "upto is missing"),
         ("/lease", {"subscription": "s", "queues": [{"queue": "orders", "lease_ms": 5}]}, "'lease_ms'"),
+        ("/rows", {"queues": [{"queue": "orders", "from": 5, "to": 1}]}, "must not be less"),
+        ("/rows", {"queues": [{"queue": "orders", "from": 0, "to": 1, "columns": "body"}]}, "'columns'"),
+        (
+            "/rows",
+            {"content": "events", "queues": []},
+            "content must be one of messages, journal, deadletter",
+        ),
+        ("/rows", {"content": "journal", "subscription": "s", "queues": []}, "content must be messages"),
+        ("/rows", {"queue": "orders", "from": 0, "to": 1}, "queues is missing"),
         ("/bounds", {"pattern": ".*", "since": -1}, "since must be"),
         ("/bounds", {"pattern": ".*", "missing": "ignore"}, "missing must be one of error, skip"),
     ],

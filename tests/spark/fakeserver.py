@@ -170,6 +170,8 @@ class _Handler(BaseHTTPRequestHandler):
             return manager.bounds(
                 values.pop("queue", []), values.pop("pattern", None), values.pop("content"), **values
             )
+        if (method, path) == ("POST", "/rows"):
+            return self._rows_of_many(values)
         if "queues" in values:
             common = {name: value for name, value in values.items() if name != "queues"}
             return {"answers": [self._item(path, {**common, **item}) for item in values["queues"]]}
@@ -214,7 +216,18 @@ class _Handler(BaseHTTPRequestHandler):
         call = manager.ack if path == "/ack" else manager.release
         return call(values["subscription"], values["queue"], values["upto"])
 
+    def _rows_of_many(self, values: dict[str, Any]) -> Callable[[], Iterator[bytes]]:
+        common = {name: str(value) for name, value in values.items() if name != "queues"}
+        parts = [
+            self._range_rows({**common, **{n: str(v) for n, v in item.items()}}) for item in values["queues"]
+        ]
+        return lambda: _ipc([rows for rows, _ in parts], parts[0][1], apart=True)
+
     def _rows(self, one: dict[str, str]) -> Callable[[], Iterator[bytes]]:
+        rows, columns = self._range_rows(one)
+        return lambda: _ipc([rows], columns)
+
+    def _range_rows(self, one: dict[str, str]) -> tuple[list[dict[str, Any]], list[Column]]:
         manager = self.fake.manager
         start, stop = int(one["from"]), int(one["to"])
         if one.get("content") == "events":
@@ -238,7 +251,7 @@ class _Handler(BaseHTTPRequestHandler):
                 columns.insert(0, DELIVERY_SEQUENCE)
             else:
                 rows = manager.message_rows(queue, queue.rows(start, stop))
-        return lambda: _ipc(rows, columns)
+        return rows, columns
 
     def _subscriptions(self, method: str, words: list[str], body: bytes) -> Any:
         known = self.fake.manager.subscriptions
@@ -284,9 +297,11 @@ class _Handler(BaseHTTPRequestHandler):
             self.wfile.write(b"0\r\n\r\n")
 
 
-def _ipc(rows: list[dict[str, Any]], columns: list[Column]) -> Iterator[bytes]:
-    """The parts of an Arrow stream: schema, batches, end."""
-    schema, batches = to_batches(rows, columns)
+def _ipc(
+    ranges: list[list[dict[str, Any]]], columns: list[Column], *, apart: bool = False
+) -> Iterator[bytes]:
+    """The parts of an Arrow stream: schema, batches, end. `apart`: an empty batch behind each range."""
+    schema, _ = to_batches([], columns)
     sink = io.BytesIO()
 
     def taken() -> bytes:
@@ -297,9 +312,11 @@ def _ipc(rows: list[dict[str, Any]], columns: list[Column]) -> Iterator[bytes]:
 
     with pa.ipc.new_stream(sink, schema) as writer:
         yield taken()
-        for batch in batches:
-            writer.write_batch(batch)
-            yield taken()
+        for rows in ranges:
+            batches = to_batches(rows, columns)[1]
+            for batch in [*batches, pa.RecordBatch.from_pylist([], schema=schema)][: None if apart else -1]:
+                writer.write_batch(batch)
+                yield taken()
     yield taken()
 
 

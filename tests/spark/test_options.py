@@ -173,7 +173,7 @@ def test_waiting_for_more_rows() -> None:
 def test_offsets_that_are_none() -> None:
     for text in (
         '{"v": 1}',
-        '{"v": 2, "mode": "keep", "qms": {}}',
+        '{"v": 3, "mode": "keep", "qms": {}}',
         "{}",
         '{"v":1,"mode":"keep","qms":{"a":1}}',
     ):

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.manager import QueueManager
     from msmq_fast.qm.queues.queue import Queue
 
-__all__ = ["UNLIMITED_BYTES", "BulkReader", "EventsGone", "Figures", "Part"]
+__all__ = ["UNLIMITED_BYTES", "BulkReader", "EventsGone", "Figures", "Part", "with_numbers"]
 
 _log = logging.getLogger(__name__)
 
@@ -180,7 +180,7 @@ class BulkReader:
         """Yields the parts of an IPC stream: the given messages in the given order, each with its
         `delivery_seq` from `numbers`. Raises as `messages` does.
         """
-        columns = (DELIVERY_SEQUENCE, *(column for column in columns if column != DELIVERY_SEQUENCE))
+        columns = with_numbers(columns)
         position = 0
         budget = self._budget(columns)
 
@@ -300,6 +300,11 @@ class BulkReader:
         """
         self._worker.close()
         self._contents.close()
+
+
+def with_numbers(columns: Sequence[Column]) -> tuple[Column, ...]:
+    """Return the columns of deliveries: the delivery number first."""
+    return (DELIVERY_SEQUENCE, *(column for column in columns if column != DELIVERY_SEQUENCE))
 
 
 def _pairs(columns: Sequence[Column]) -> list[tuple[str, str]]:

@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import AsyncGenerator, Sequence
-from typing import Final
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import aclosing
+from typing import Any, Final
 
 from aiohttp import web
 
 from msmq_fast.bulk.context import Context, caller
 from msmq_fast.bulk.errors import bad_request, events_gone
-from msmq_fast.bulk.fields import ARROW_TYPE, Fields, query_fields, stretch
+from msmq_fast.bulk.fields import ARROW_TYPE, Fields, body_fields, query_fields, stretch
 from msmq_fast.bulk.leasing import lease_refusals, leased_queue
 from msmq_fast.bulk.pacing import Charged
-from msmq_fast.bulk.queues import CONTENTS, EVENTS, MESSAGES, named
-from msmq_fast.bulk.reader import UNLIMITED_BYTES, BulkReader, EventsGone
+from msmq_fast.bulk.queues import CONTENTS, DEADLETTERS, EVENTS, JOURNAL, MESSAGES, named
+from msmq_fast.bulk.reader import UNLIMITED_BYTES, BulkReader, EventsGone, with_numbers
+from msmq_fast.bulk.several import MOST_AT_ONCE
+from msmq_fast.protocol.arrow import END_OF_STREAM, arrow, arrow_schema
 from msmq_fast.protocol.columns import Column, chosen, chosen_events
+from msmq_fast.qm.queues.queue import Queue
 
 __all__ = ["chosen_columns", "routes"]
 
@@ -41,13 +45,14 @@ def chosen_columns(fields: Fields) -> tuple[Column, ...]:
 
 
 def routes(context: Context, reader: BulkReader) -> list[web.RouteDef]:
-    """Return the route GET /rows."""
-    return [web.get("/rows", _Rows(context, reader).handle, allow_head=False)]
+    """Return the routes GET and POST /rows."""
+    rows = _Rows(context, reader)
+    return [web.get("/rows", rows.handle, allow_head=False), web.post("/rows", rows.handle_many)]
 
 
 class _Rows:
-    """Handles GET /rows. If a stream fails after it has begun, the connection is closed without the end marks
-    of Arrow and HTTP, so that the client detects the failure.
+    """Handles GET and POST /rows. If a stream fails after it has begun, the connection is closed without the
+    end marks of Arrow and HTTP, so that the client detects the failure.
     """
 
     def __init__(self, context: Context, reader: BulkReader) -> None:
@@ -65,21 +70,62 @@ class _Rows:
             return await self._send(request, self._deliveries(request, fields, content))
         return await self._send(request, self._messages(request, fields, content))
 
+    async def handle_many(self, request: web.Request) -> web.StreamResponse:
+        """Return one stream with the rows of many ranges, in their order, of messages or of deliveries."""
+        fields = await body_fields(request)
+        columns = chosen_columns(fields)
+        content = fields.choice("content", (MESSAGES, JOURNAL, DEADLETTERS), MESSAGES)
+        subscription = fields.text("subscription") if "subscription" in fields else None
+        items = fields.objects("queues", MOST_AT_ONCE)
+        fields.done()
+        wanted = []
+        for item in items:
+            wanted.append((item.text("queue"), *stretch(item)))
+            item.done()
+        if subscription is not None:
+            _only_messages(content)
+            columns = with_numbers(columns)
+        streams = [self._stream_of(request, subscription, content, columns, *one) for one in wanted]
+        return await self._send(request, _joined(arrow_schema(columns), streams))
+
+    def _stream_of(
+        self,
+        request: web.Request,
+        subscription: str | None,
+        content: str,
+        columns: Sequence[Column],
+        name: str,
+        start: int,
+        stop: int,
+    ) -> Callable[[], Parts]:
+        """Check that the caller may read a queue, and return the function that begins to read it."""
+        if subscription is None:
+            queue = self._readable(request, name, content)
+            return lambda: self._reader.messages(queue, start, stop, columns)
+        queue = leased_queue(self._context, request, name)
+        return lambda: self._deliver(subscription, queue, start, stop, columns)
+
     def _messages(self, request: web.Request, fields: Fields, content: str) -> Parts:
         name, (start, stop), columns = fields.text("queue"), stretch(fields), chosen_columns(fields)
         fields.done()
+        return self._reader.messages(self._readable(request, name, content), start, stop, columns)
+
+    def _readable(self, request: web.Request, name: str, content: str) -> Queue:
         manager = self._context.manager
         queue = named(manager, name, content)
         manager.guard.read(caller(request), queue)
-        return self._reader.messages(queue, start, stop, columns)
+        return queue
 
     def _deliveries(self, request: web.Request, fields: Fields, content: str) -> Parts:
         subscription, name = fields.text("subscription"), fields.text("queue")
         (start, stop), columns = stretch(fields), chosen_columns(fields)
         fields.done()
-        if content != MESSAGES:
-            raise bad_request("content must be messages if a subscription is given")
-        queue = leased_queue(self._context, request, name)
+        _only_messages(content)
+        return self._deliver(subscription, leased_queue(self._context, request, name), start, stop, columns)
+
+    def _deliver(
+        self, subscription: str, queue: Queue, start: int, stop: int, columns: Sequence[Column]
+    ) -> Parts:
         with lease_refusals():
             lookup_ids, numbers = self._context.manager.leases.rows(subscription, queue, start, stop)
         return self._renewing(subscription, self._reader.chosen(queue, lookup_ids, numbers, columns))
@@ -152,3 +198,29 @@ class _Rows:
         else:
             self._context.refuse("bulk stream", "broken off", str(error), peer=peer)
             _log.debug("a stream of rows ended early", exc_info=error)
+
+
+def _only_messages(content: str) -> None:
+    if content != MESSAGES:
+        raise bad_request("content must be messages if a subscription is given")
+
+
+async def _joined(schema: Any, streams: Sequence[Callable[[], Parts]]) -> Parts:
+    """Yield the parts of one stream with the batches of several streams of the same schema, each of which
+    begins when its turn comes. An empty batch follows the batches of each.
+    """
+    empty = memoryview(arrow().RecordBatch.from_pylist([], schema=schema).serialize())
+    begun = False
+    for begin in streams:
+        async with aclosing(begin()) as stream:
+            first = await anext(stream)
+            if not begun:
+                begun = True
+                yield first
+            async for part in stream:
+                if part is not END_OF_STREAM:
+                    yield part
+        yield empty
+    if not begun:
+        yield memoryview(schema.serialize())
+    yield END_OF_STREAM

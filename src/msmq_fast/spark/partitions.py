@@ -160,22 +160,69 @@ def read_rows(partition: RowsPartition, reading: Reading) -> Iterator[pa.RecordB
     planned rows are lost and failOnDataLoss is true.
     """
     with BulkClient(partition.endpoint, incarnation=partition.incarnation) as client:
-        for part in partition.ranges:
-            yield from _read_range(client, partition, part, reading)
+        places = [_Place(part, part.begin) for part in partition.ranges]
+        if len(places) > 1 and partition.mode != "events":
+            yield from _read_together(client, partition, places, reading)
+        for place in places:
+            if not place.done:
+                yield from _read_range(client, partition, place, reading)
+
+
+@dataclass
+class _Place:
+    """How far a range has been read: `position` is the next number, `seen` the number of rows so far."""
+
+    part: QueueRange
+    position: int
+    seen: int = 0
+    done: bool = False
+
+    def pass_over(self, batch: pa.RecordBatch, mode: str) -> None:
+        """Note the rows of a batch as read."""
+        self.position = batch.column(_KEYS[mode])[-1].as_py() + 1
+        self.seen += batch.num_rows
+
+
+def _read_together(
+    client: BulkClient, partition: RowsPartition, places: list[_Place], reading: Reading
+) -> Iterator[pa.RecordBatch]:
+    """Yields the rows of several ranges, which it reads in one stream. If anything fails, it ends early: the
+    caller reads the rest one by one, and so finds out what is wrong with which range.
+    """
+    losses = Losses(fail=reading.fail_on_loss)
+    left = iter(places)
+    try:
+        batches = client.rows_of(
+            [(place.part.queue, place.part.begin, place.part.end) for place in places],
+            content=reading.content,
+            subscription=partition.subscription or None,
+            columns=_columns(partition, reading),
+        )
+        with closing(batches):
+            place = next(left)
+            for batch in batches:
+                if batch.num_rows:
+                    place.pass_over(batch, partition.mode)
+                    yield _conformed(batch, reading)
+                    continue
+                place.done = True
+                _check_count(partition, place, losses)
+                place = next(left, place)
+    except BulkError as error:
+        log.info("%s; reading queue by queue", error)
 
 
 def _read_range(
-    client: BulkClient, partition: RowsPartition, part: QueueRange, reading: Reading
+    client: BulkClient, partition: RowsPartition, place: _Place, reading: Reading
 ) -> Iterator[pa.RecordBatch]:
-    url = partition.endpoint.url
+    url, part = partition.endpoint.url, place.part
     losses = Losses(fail=reading.fail_on_loss)
-    position, seen, failures = part.begin, 0, 0
+    failures = 0
     while True:
         try:
-            for batch in _request(client, partition, part, position, reading):
+            for batch in _request(client, partition, place, reading):
                 if batch.num_rows:
-                    position = batch.column(_KEYS[partition.mode])[-1].as_py() + 1
-                    seen += batch.num_rows
+                    place.pass_over(batch, partition.mode)
                     failures = 0
                     yield _conformed(batch, reading)
             break
@@ -183,30 +230,36 @@ def _read_range(
             failures += 1
             if failures > partition.endpoint.retries:
                 raise SourceError(explain(error, url)) from None
-            log.warning("%s; continuing from %d", error, position)
+            log.warning("%s; continuing from %d", error, place.position)
             reading.pause(partition.endpoint.retry_interval_ms / 1000)
         except GoneEvents as error:
             losses.report(f"{url}: {error}", "the query goes on with the first event that is left")
-            position = min(max(position, error.first or part.end), part.end)
+            place.position = min(max(place.position, error.first or part.end), part.end)
         except BulkError as error:
             if not _gone(error, _where(partition, part), losses):
                 raise SourceError(explain(error, url)) from None
             break
-    _check_count(partition, part, seen, losses)
+    _check_count(partition, place, losses)
+
+
+def _columns(partition: RowsPartition, reading: Reading) -> str:
+    """Returns the columns to request. They always include the one with the number of a row, because it gives
+    the position from which to continue.
+    """
+    more = NEEDS if reading.decode else ()
+    key = _KEYS[partition.mode]
+    wanted = (name for name in (key, *reading.columns, *more) if name not in ("delivery_seq", BODY_TEXT.name))
+    return ",".join(dict.fromkeys(wanted))
 
 
 def _request(
-    client: BulkClient, partition: RowsPartition, part: QueueRange, position: int, reading: Reading
+    client: BulkClient, partition: RowsPartition, place: _Place, reading: Reading
 ) -> Iterator[pa.RecordBatch]:
-    """Yields the batches of a range from the number `position` on. They always include the column with this
-    number, because it gives the position from which to continue.
-    """
-    end, key = part.end, _KEYS[partition.mode]
+    """Yields the batches of a range from its position on."""
+    position, part, columns = place.position, place.part, _columns(partition, reading)
+    end = part.end
     if position >= end:
         return
-    more = NEEDS if reading.decode else ()
-    wanted = (name for name in (key, *reading.columns, *more) if name not in ("delivery_seq", BODY_TEXT.name))
-    columns = ",".join(dict.fromkeys(wanted))
     if partition.mode == "events":
         batches = client.events(position, end, columns=columns)
     elif partition.mode == "remove":
@@ -253,8 +306,8 @@ def _gone(error: BulkError, where: str, losses: Losses) -> bool:
     return True
 
 
-def _check_count(partition: RowsPartition, part: QueueRange, seen: int, losses: Losses) -> None:
-    missing = part.rows - seen
+def _check_count(partition: RowsPartition, place: _Place, losses: Losses) -> None:
+    part, missing = place.part, place.part.rows - place.seen
     if missing <= 0:
         return
     where = _where(partition, part)

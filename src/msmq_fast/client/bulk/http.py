@@ -129,18 +129,21 @@ class Link:
 
         return self._persist(attempt, where, repeat=repeat)
 
-    def open(self, path: str) -> http.client.HTTPResponse:
-        """Return the response to a GET, to be read as a stream; the caller closes it or reads it to its end.
+    def open(self, path: str, content: object = None) -> http.client.HTTPResponse:
+        """Return the response to a GET, or to a POST of `content` as JSON, to be read as a stream; the caller
+        closes it or reads it to its end.
 
         The response has a connection of its own. Raises as `call`. Retries until the response begins; reading
         it is not retried.
         """
-        where = f"GET {path.partition('?')[0]}"
+        method, body = ("GET", None) if content is None else ("POST", json.dumps(content).encode())
+        where = f"{method} {path.partition('?')[0]}"
+        extra = {"Connection": "close"} | ({} if body is None else {"Content-Type": "application/json"})
 
         def attempt() -> http.client.HTTPResponse:
             connection = self._connect()
             with self._guarded(connection, where):
-                connection.request("GET", _PREFIX + path, None, self._headers({"Connection": "close"}))
+                connection.request(method, _PREFIX + path, body, self._headers(extra))
                 response = connection.getresponse()
                 if response.status != 200:
                     _read_json(response, where)
