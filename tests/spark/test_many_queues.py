@@ -117,6 +117,31 @@ def test_queues_with_few_rows_share_a_task(fake: FakeServer) -> None:
 
 
 @pytest.mark.parametrize("mode", ["keep", "remove"])
+@pytest.mark.parametrize("fault", ["drop", "refuse", "cut"])
+def test_a_stream_of_many_queues_that_fails_is_read_queue_by_queue(
+    fake: FakeServer, mode: str, fault: str
+) -> None:
+    sent = filled(fake, range(8))
+    fake.fault("POST .*/rows", fault, times=4)  # with all retries
+    running = query(fake, mode, retryIntervalMs=1)
+    running.run()
+    assert sorted(running.bodies) == sorted(sent)
+    assert not [path for path in fake.faults if fault != "cut"]
+
+
+def test_a_queue_that_goes_before_it_is_read_is_named(fake: FakeServer) -> None:
+    sent = filled(fake, range(8))
+    reader = stream_reader(url=fake.url, subscribePattern=PATTERN, startingOffsets="earliest")
+    start = reader.initialOffset()
+    (partition,) = reader.partitions(start, reader.latestOffset(start, reader.getDefaultReadLimit()))
+    fake.manager.receive("many3")
+    fake.manager.delete("many5")
+    with pytest.raises(DataLoss, match=r"many3 at .* 1 of 1 rows|many5 at .* was deleted before it was read"):
+        list(reader.read(partition))
+    assert len(batch_rows(url=fake.url, subscribePattern=PATTERN)) == len(sent) - 2
+
+
+@pytest.mark.parametrize("mode", ["keep", "remove"])
 @pytest.mark.parametrize("point", POINTS)
 def test_killed_at_any_point_every_row_comes_once(fake: FakeServer, point: str, mode: str) -> None:
     chance = random.Random(point)
