@@ -41,6 +41,20 @@ HERE = {"url": "msmq+bulk://127.0.0.1:1802", "subscribe": "orders"}
         ({"startingOffsets": "first"}, "earliest, latest, or JSON"),
         ({"startingOffsets": '{"orders": "x"}'}, "must have a number, -2"),
         ({"startingOffsets": "earliest", "startingTimestamp": "1"}, "cannot be combined"),
+        ({"startingOffsetsByTimestamp": "[1]"}, "must be a JSON object"),
+        (
+            {"startingOffsetsByTimestamp": '{"orders": "now"}'},
+            "'startingOffsetsByTimestamp': 'orders' must have milliseconds since 1970",
+        ),
+        (
+            {"startingOffsetsByTimestamp": '{"orders": 1}', "startingOffsets": '{"audit": 1}'},
+            "'startingOffsets' and 'startingOffsetsByTimestamp' cannot both name queues",
+        ),
+        ({"endingOffsetsByTimestamp": '{"orders": 1}'}, "is for batch queries only: use spark.read"),
+        (
+            {"startingOffsetsByTimestamp": "{}", "onSourceCommit": "remove", "subscription": "s"},
+            "cannot be combined with onSourceCommit=remove",
+        ),
         ({"maxRowsPerTrigger": "0"}, "must be an integer from 1, not '0'"),
         ({"maxBytesPerTrigger": "4x"}, 'invalid size "4x": write a number with a unit, for example 64 MiB'),
         ({"maxTriggerDelay": "soon"}, 'invalid duration "soon": write a number with a unit'),

@@ -208,6 +208,39 @@ def test_starting_positions(fake: FakeServer) -> None:
     assert read(startingTimestamp=times[9] // 1000 + 1) == []
 
 
+def test_each_queue_can_begin_and_end_at_a_time_of_its_own(fake: FakeServer) -> None:
+    for name in ("orders", "audit", "other"):
+        filled(fake, 10, name)
+
+    def time_of(name: str, index: int) -> int:
+        held = fake.manager.queues[f"private$\\{name}"].held.values()
+        return int(sorted(h.row["arrived_time"] for h in held)[index] // 1000)
+
+    def read(**options: object) -> list[bytes]:
+        rows = batch_rows(url=fake.url, subscribe="orders,audit,other", **options)
+        return sorted(row["body"] for row in rows)
+
+    times = json.dumps({"orders": time_of("orders", 7), "fake": {"Audit": time_of("audit", 9)}})
+    named = sorted([*bodies(3, first=7), *bodies(1, "audit", first=9)])
+    assert read(startingOffsetsByTimestamp=times, startingOffsets="latest") == named
+    assert read(startingOffsetsByTimestamp=times) == sorted([*named, *bodies(10, "other")])
+    late = time_of("other", 8)
+    some = read(startingOffsetsByTimestamp=times, startingTimestamp=late)
+    assert some == sorted([*named, *bodies(2, "other", first=8)])
+    ends = json.dumps({"orders": time_of("orders", 8), "other": 0})
+    assert read(startingOffsetsByTimestamp=times, endingOffsetsByTimestamp=ends) == [
+        b"audit 9",
+        b"orders 7",
+    ]
+    with pytest.raises(
+        OptionError, match="'startingOffsetsByTimestamp' names 'ordres', which is not a queue"
+    ):
+        read(startingOffsetsByTimestamp='{"ordres": 1}')
+    running = query(fake, startingOffsets="latest", startingOffsetsByTimestamp='{"orders": 0}')
+    running.run()
+    assert running.bodies == bodies(10)
+
+
 def test_content_of_journals_and_dead_letter_queues(fake: FakeServer) -> None:
     orders = fake.manager.create("orders")
     assert orders.journal is not None

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -31,28 +31,39 @@ class Position:
     value: int = 0  # the number, or microseconds since 1970
 
 
+def position_options(which: str) -> tuple[str, str, str]:
+    """Returns the names of the options that say where a query begins ("starting") or ends ("ending")."""
+    return f"{which}Offsets", f"{which}Timestamp", f"{which}OffsetsByTimestamp"
+
+
 class Positions:
-    """The starting or ending positions of a query, from the options `startingOffsets` and
-    `startingTimestamp`, or `endingOffsets` and `endingTimestamp`.
+    """The starting or ending positions of a query, from the options `startingOffsets`, `startingTimestamp`
+    and `startingOffsetsByTimestamp`, or the three whose names begin with `ending`.
     """
 
-    def __init__(self, options: Options, offsets: str, timestamp: str, default: str) -> None:
-        """`offsets` and `timestamp` are the names of the two options; `default` is the position if none of
-        them is given. Raises OptionError if both are given, or a value is invalid.
+    def __init__(self, options: Options, which: str, default: str) -> None:
+        """`which` is "starting" or "ending"; `default` is the position if none of the options is given.
+        Raises OptionError if options exclude each other, or a value is invalid.
         """
+        offsets, timestamp, times = position_options(which)
         self._option = offsets
         self._default = Position(default)
         self._single: dict[str, Position] = {}
         self._used: set[str] = set()
-        text, moment = options[offsets], options[timestamp]
+        text, moment, moments = options[offsets], options[timestamp], options[times]
         if text is not None and moment is not None:
             raise OptionError(f"options {offsets!r} and {timestamp!r} cannot be combined")
         if moment is not None:
             self._default = Position("time", moment * 1000)
-        elif isinstance(text, dict):
-            self._read(text, "")
-        elif text is not None:
+        elif isinstance(text, str):
             self._default = Position(text)
+        if isinstance(text, dict):
+            self._read(text, "", self._numbered)
+        if moments is not None:
+            if isinstance(text, dict):
+                raise OptionError(f"options {offsets!r} and {times!r} cannot both name queues")
+            self._option = times
+            self._read(moments, "", self._timed)
 
     @property
     def single(self) -> Position | None:
@@ -94,19 +105,25 @@ class Positions:
             name = unused[0].strip("/")
             raise OptionError(f"option {self._option!r} names {name!r}, which is not a queue of this query")
 
-    def _read(self, values: Mapping[str, Any], prefix: str) -> None:
+    def _read(self, values: Mapping[str, Any], prefix: str, position: Callable[[str, Any], Position]) -> None:
         for name, value in values.items():
             if isinstance(value, dict) and not prefix:
-                self._read(value, name)
-            elif type(value) is not int or value < _EARLIEST_NUMBER:
-                raise OptionError(
-                    f"option {self._option!r}: {name!r} must have a number, -2 (earliest) or -1 (latest)"
-                )
+                self._read(value, name, position)
             else:
-                self._single[f"{prefix}/{name}".lower()] = {
-                    _EARLIEST_NUMBER: Position("earliest"),
-                    _LATEST_NUMBER: Position("latest"),
-                }.get(value, Position("number", value))
+                self._single[f"{prefix}/{name}".lower()] = position(name, value)
+
+    def _numbered(self, name: str, value: Any) -> Position:
+        if type(value) is not int or value < _EARLIEST_NUMBER:
+            raise OptionError(
+                f"option {self._option!r}: {name!r} must have a number, -2 (earliest) or -1 (latest)"
+            )
+        named = {_EARLIEST_NUMBER: Position("earliest"), _LATEST_NUMBER: Position("latest")}
+        return named.get(value, Position("number", value))
+
+    def _timed(self, name: str, value: Any) -> Position:
+        if type(value) is not int or value < 0:
+            raise OptionError(f"option {self._option!r}: {name!r} must have milliseconds since 1970")
+        return Position("time", value * 1000)
 
 
 def _spellings(path: str, manager: str) -> list[str]:

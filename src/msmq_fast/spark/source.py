@@ -41,7 +41,7 @@ from msmq_fast.spark.read_modes.events import EventsMode
 from msmq_fast.spark.read_modes.keep import KeepMode
 from msmq_fast.spark.read_modes.remove import RemoveMode
 from msmq_fast.spark.schemas import spark_schema as spark_schema
-from msmq_fast.spark.selection import Positions, Selection, explain
+from msmq_fast.spark.selection import Positions, Selection, explain, position_options
 
 FORMAT: Final = "msmq"
 OPTIONS: Final = (
@@ -61,6 +61,8 @@ OPTIONS: Final = (
     Option("endingOffsets", "positions", None, "for a batch: latest or JSON"),
     Option("startingTimestamp", "integer", None, "milliseconds since 1970, by arrival time"),
     Option("endingTimestamp", "integer", None, "end of a batch, likewise; not included"),
+    Option("startingOffsetsByTimestamp", "json", None, 'milliseconds by queue, `{"orders": 1700000000000}`'),
+    Option("endingOffsetsByTimestamp", "json", None, "for a batch, likewise"),
     Option("maxRowsPerTrigger", "count", None, "rows of one batch"),
     Option("maxBytesPerTrigger", "size", None, "bytes of one batch; at least one row of a queue is read"),
     Option("minRowsPerTrigger", "count", None, "smallest number of rows of a batch"),
@@ -203,7 +205,7 @@ _STREAM_ONLY: Final = (
     "subscription",
     "lease",
 )
-_BATCH_ONLY: Final = ("endingOffsets", "endingTimestamp")
+_BATCH_ONLY: Final = position_options("ending")
 
 
 class MsmqReader(_Reader, DataSourceReader):
@@ -223,8 +225,8 @@ class MsmqReader(_Reader, DataSourceReader):
     def partitions(self) -> list[InputPartition]:
         """Plans the query, which reads only rows that exist now, and returns one partition for each task."""
         options = self._options
-        starting = Positions(options, "startingOffsets", "startingTimestamp", "earliest")
-        ending = Positions(options, "endingOffsets", "endingTimestamp", "latest")
+        starting = Positions(options, "starting", "earliest")
+        ending = Positions(options, "ending", "latest")
         kind = EventsMode if options["content"] == "events" else KeepMode
         engine = kind(self._managers, starting, self._limits, self._losses())
         try:
@@ -255,7 +257,7 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
     def _planner(self) -> Engine:
         options, losses = self._options, self._losses()
         remove = options["onSourceCommit"] == "remove"
-        starting = Positions(options, "startingOffsets", "startingTimestamp", "latest")
+        starting = Positions(options, "starting", "latest")
         if options["content"] == "events":
             if remove:
                 raise OptionError(
@@ -268,7 +270,7 @@ class MsmqStreamReader(_Reader, DataSourceStreamReader, SupportsTriggerAvailable
                 if name in options.given:
                     raise OptionError(f"option {name!r} requires onSourceCommit=remove or content=events")
             return KeepMode(self._managers, starting, self._limits, losses)
-        for name in ("startingOffsets", "startingTimestamp"):
+        for name in position_options("starting"):
             if name in options.given:
                 raise OptionError(
                     f"option {name!r} cannot be combined with onSourceCommit=remove, which reads all messages"
