@@ -219,3 +219,19 @@ def test_columns_beside_a_group() -> None:
     with pytest.raises(ValueError, match="'xact_id' is named twice"):
         chosen("core,xact_id,xact_id")
     assert source_options({**HERE, "columns": "core,xact_id", "includeBody": "false"})["includeBody"] is False
+
+
+def test_what_a_catalog_adds_is_passed_over_and_a_misspelt_option_is_not() -> None:
+    """Spark passes the properties of a table, and each of its options twice."""
+    added = {"provider": "msmq", "owner": "root", "location": "/x", "cost.centre": "7"}
+    options = {
+        name: text
+        for option, text in HERE.items()
+        for name, text in ((option, text), (f"option.{option}", text))
+    }
+    found = source_options({**added, **options})
+    assert (found["subscribe"], found.given) == ("orders", {"url", "subscribe"})
+    with pytest.raises(OptionError, match="no option 'colums'; did you mean 'columns'"):
+        source_options({**added, **options, "colums": "core", "option.colums": "core"})
+    with pytest.raises(OptionError, match=r"no option 'cost\.centre'"):
+        source_options({**HERE, "cost.centre": "7"})  # not of a catalog

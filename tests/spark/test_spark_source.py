@@ -120,8 +120,12 @@ def test_a_table_of_the_catalog(spark: SparkSession, fake: FakeServer) -> None:
     fake.manager.create("orders")
     fake.manager.send("orders", b"1")
     options = f"(url '{fake.url}', subscribe 'orders')"
-    spark.sql(f"create table of_catalog using msmq options {options}")
+    properties = "comment 'ours' tblproperties ('owner_team' = 'a', 'cost.centre' = '7')"
+    spark.sql(f"create table of_catalog using msmq options {options} {properties}")
     try:
         assert spark.sql(f"select body from of_catalog with {options}").count() == 1  # noqa: S608
     finally:
         spark.sql("drop table of_catalog")
+    spark.sql(f"create temporary view of_session using msmq options {options}")
+    assert spark.sql("select body from of_session").count() == 1
+    spark.catalog.dropTempView("of_session")

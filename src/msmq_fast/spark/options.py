@@ -60,7 +60,7 @@ class Options(Mapping[str, Any]):
     def __init__(self, given: Mapping[str, str], table: Sequence[Option], format_name: str) -> None:
         known = {option.name.lower(): option for option in table}
         known |= {option.formerly.lower(): option for option in table if option.formerly}
-        given = _of_user(given)
+        given = _of_user(given, known)
         self.given: Final = frozenset(known[name.lower()].name for name in given if name.lower() in known)
         self._values: dict[str, Any] = {}
         for option in table:
@@ -172,15 +172,19 @@ def endpoints(options: Options) -> list[Endpoint]:
     return found_at
 
 
-def _of_user(given: Mapping[str, str]) -> dict[str, str]:
-    """Returns the options without those that Spark adds for a table of a catalog (recognised by its
-    `provider`).
+def _of_user(given: Mapping[str, str], known: Mapping[str, Option]) -> dict[str, str]:
+    """Returns the options without what Spark adds for a table of a catalog (recognised by its `provider`).
+
+    Spark passes the properties of the table, its TBLPROPERTIES too, and each option twice: by its name, and
+    with the prefix `option.`. So a name without such a twin is an option only if it is `known`.
     """
     if "provider" not in {name.lower() for name in given}:
         return dict(given)
     written = {name[len(_PREFIX) :]: text for name, text in given.items() if name.lower().startswith(_PREFIX)}
     plain = {name: text for name, text in given.items() if not name.lower().startswith(_PREFIX)}
-    return {name: text for name, text in plain.items() if name.lower() not in _OF_CATALOG} | written
+    options = {name.lower() for name in written} | known.keys()
+    ours = {name: text for name, text in plain.items() if name.lower() in options - _OF_CATALOG}
+    return ours | written
 
 
 def _unknown(name: str, known: Mapping[str, Option], format_name: str) -> Option:
