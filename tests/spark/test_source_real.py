@@ -98,6 +98,38 @@ def test_kills_of_server_and_driver_at_every_point(server: RealServer, queue: st
         assert len(journal) == sent  # it was a receive like any other
 
 
+@pytest.mark.long(seconds=60)
+@pytest.mark.parametrize("mode", ["keep", "remove"])
+def test_kills_of_server_and_driver_with_many_queues(server: RealServer, mode: str) -> None:
+    """Queues that are idle, that lag behind the others, and that come later."""
+    chance = random.Random(mode)
+    names = [f"{mode}{number}" for number in range(60)]
+    for name in names[:40]:
+        server.create(name)
+    options = {"subscribePattern": rf".*\\{mode}\d+", "maxRowsPerTrigger": 25}
+    query = (keeping if mode == "keep" else removing)(server, names[0], **options)
+    del query.options["subscribe"]
+    sent: list[bytes] = []
+    for round_ in range(12):
+        if round_ < 10:
+            server.create(names[40 + round_])
+        for name in chance.sample(names[: 40 + min(round_, 9)], 15):
+            some = [b"%d %d" % (round_, len(sent) + n) for n in range(chance.randrange(1, 5))]
+            assert server.send(name, some)
+            sent += some
+        with pytest.raises(Died):
+            query.batch(die=POINTS[round_ % len(POINTS)])
+        if round_ % 3 == 2:
+            server.kill()
+            server.forget()
+        query.restart()
+        query.batch()
+    query.run()
+    assert sorted(query.bodies) == sorted(sent)
+    if mode == "remove":
+        assert sum(server.count(name) for name in names[:50]) == 0
+
+
 def test_others_take_nothing_of_what_is_leased(server: RealServer, queue: str) -> None:
     server.send(queue, bodies(0, 6))
     query = removing(server, queue, maxRowsPerTrigger=4)
