@@ -1,4 +1,4 @@
-"""Messages of one sender that were refused, dead-lettered and received, as rows of a lake."""
+"""Messages of one sender that were refused, dead-lettered, received or wait, as rows of a lake."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ NEXT = DAY + timedelta(days=1)
 
 
 class Traffic:
-    """One sender, one receiver: refused, dead-lettered and received messages."""
+    """One sender, one receiver: refused, dead-lettered and received messages, and one that is not sent."""
 
     def __init__(self) -> None:
         self.sender = Manager("11111111-0000-0000-0000-000000000000", "client")
@@ -25,6 +25,7 @@ class Traffic:
             self._dead(self._send("letters"))
         for _ in range(4):
             self._received(self._send("orders"))
+        self._send("away")
 
     def _tick(self) -> Any:
         self._now += timedelta(seconds=1)

@@ -180,7 +180,6 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     gaps = sequence_gaps(events, everything, proof).where(F.col("day") == F.lit(day)).drop("day")
     found = tables.write("gold/sequence_gaps", gaps)
     today = events.where(F.col("day") == F.lit(day))
-    tables.write("gold/reconciliation", reconcile.reconciliation(own, found).drop("day"))
     tables.write("gold/latency", gold.latency(own))
     tables.write("gold/nack_by_class", gold.nack_by_class(today))
     tables.write("gold/undelivered", gold.undelivered(own))
@@ -190,7 +189,8 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     once = gold.steps(timeline.single(history, proof))
     tables.write("gold/queue_minute", gold.queue_minute(once, bases, day))
     compared = gold.counters(gold.steps(history), counters, proof, bases, day)
-    tables.write("gold/counters", gold.with_uncounted(compared, history, day))
+    counted = tables.write("gold/counters", gold.with_uncounted(compared, history, day))
+    tables.write("gold/reconciliation", reconcile.reconciliation(own, found, counted).drop("day"))
 
 
 class _Tables:
@@ -245,7 +245,7 @@ def _line(result: dict[str, Any]) -> str:
     counts = ", ".join(
         f"{result[name]} {name}" for name in COUNTS if result[name] or name in ("sent", "lost")
     )
-    verdict = "; ".join([_VERDICTS[result["verdict"]], *undelivered(result["undelivered_by"])])
+    verdict = "; ".join([_VERDICTS[result["verdict"]], *undelivered(result)])
     return f"{result['day']}: {verdict} ({counts})"
 
 

@@ -21,7 +21,8 @@ def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFra
     has no arrival of it, no final acknowledgment came back, and the lake has the receiver's feed for at least
     `grace_s` seconds after the acknowledgment. If the feed of the sender or receiver has a hole, the state is
     `lost?`, because a loss cannot be proven. `proven`: the lake has both feeds of the whole audited day,
-    without a hole.
+    without a hole. `overdue`: an open message that still waits at its sender or at a router `grace_s` seconds
+    after it was sent.
     """
     from pyspark.sql import functions as F
 
@@ -54,7 +55,12 @@ def judged(lifecycle: DataFrame, coverage: DataFrame, grace_s: float) -> DataFra
         .when(gone & F.coalesce(waited, F.lit(True)), "lost?")
         .otherwise(F.col("state"))
     )
-    return known.withColumn("state", state).withColumn("proven", proven).select(*LIFECYCLE)
+    waits = F.col("acked_time").isNull() | F.col("waiting")
+    late = F.unix_micros("sending.through") >= F.unix_micros("first_sent") + patience
+    late = late & waits & F.col("seen_sent") & ~F.col("seen_arrived") & (F.col("state") == "open")
+    overdue = F.coalesce(late, F.lit(False))
+    known = known.withColumn("state", state).withColumn("overdue", overdue).withColumn("proven", proven)
+    return known.select(*LIFECYCLE)
 
 
 def _ways(lifecycle: DataFrame, coverage: DataFrame) -> DataFrame:
@@ -79,14 +85,19 @@ def _ways(lifecycle: DataFrame, coverage: DataFrame) -> DataFrame:
     )
 
 
-def reconciliation(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
-    """Returns counts per day, sender and destination, with a verdict.
+def reconciliation(lifecycle: DataFrame, gaps: DataFrame, counters: DataFrame | None = None) -> DataFrame:
+    """Returns counts per day, sender and destination, with a verdict. `counters`: the comparison of counts
+    that `gold.with_uncounted` returned; None if nothing was compared.
 
     The verdict is `lost` if messages are lost; `unproven` if the lake does not have the whole feeds of sender
-    and receiver, or numbers of a transactional sequence are missing; `undelivered` if nothing is lost, but
-    some messages were refused, expired, purged or removed, and are not in a dead-letter queue; otherwise
-    `ok`. The column `discarded` counts the messages that are not in a dead-letter queue; the column
-    `undelivered` counts those in dead-letter queues, too.
+    and receiver, if numbers of a transactional sequence are missing, or if the receiver's count of the queue
+    is missing or differs from the events; `undelivered` if nothing is lost, but some messages are overdue, or
+    were refused, expired, purged or removed, and are not in a dead-letter queue; otherwise `ok`.
+
+    The column `discarded` counts the messages that are not in a dead-letter queue; the column `undelivered`
+    counts those in dead-letter queues, too. `pending` counts the open messages that have not arrived.
+    `compared`: whether the receiver's count of the queue is equal to the sum of the events; null if
+    `counters` has no row of this queue.
     """
     from pyspark.sql import functions as F
 
@@ -101,6 +112,8 @@ def reconciliation(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
         F.count_if(undelivered).alias("undelivered"),
         F.count_if(undelivered & ~F.col("dead_lettered")).alias("discarded"),
         count("open").alias("open"),
+        F.count_if((F.col("state") == "open") & ~F.col("seen_arrived")).alias("pending"),
+        F.count_if("overdue").alias("overdue"),
         count("lost").alias("lost"),
         count("lost?").alias("unclear"),
         F.count_if(F.col("duplicates") > 0).alias("duplicated"),
@@ -109,10 +122,18 @@ def reconciliation(lifecycle: DataFrame, gaps: DataFrame) -> DataFrame:
     broken = gaps.where(F.col("kind") == "gap").groupBy("sender", "dest").agg(F.count("*").alias("gaps"))
     rows = rows.join(F.broadcast(broken), ["sender", "dest"], "left")
     rows = rows.withColumn("gaps", F.coalesce("gaps", F.lit(0)))
+    compared = F.lit(None).cast("boolean")
+    if counters is not None:
+        equal = F.min(F.coalesce("equal", F.lit(False))).alias("compared")
+        looks = counters.groupBy(F.col("qm").alias("receiver"), F.col("queue").alias("dest")).agg(equal)
+        rows = rows.join(F.broadcast(looks), ["receiver", "dest"], "left")
+        compared = F.col("compared")
+    rows = rows.withColumn("compared", compared)
+    doubtful = ~F.col("proven") | (F.col("unclear") > 0) | (F.col("gaps") > 0)
     verdict = (
         F.when(F.col("lost") > 0, "lost")
-        .when(~F.col("proven") | (F.col("unclear") > 0) | (F.col("gaps") > 0), "unproven")
-        .when(F.col("discarded") > 0, "undelivered")
+        .when(doubtful | ~F.coalesce("compared", F.lit(True)), "unproven")
+        .when((F.col("discarded") > 0) | (F.col("overdue") > 0), "undelivered")
         .otherwise("ok")
     )
     return rows.withColumn("verdict", verdict)

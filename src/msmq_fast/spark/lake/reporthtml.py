@@ -42,7 +42,7 @@ def page(found: dict[str, Any]) -> str:
     tiles = "".join(f"<div><b>{cell(n)}</b>{escape(name)}</div>" for name, n in found["totals"].items())
     plots = "".join(f"<h2>{escape(name)}</h2>{plot}" for name, plot in _plots(found))
     tables = "".join(_section(*section) for section in sections(found))
-    missed = [*undelivered(found["undelivered_by"])]
+    missed = [*undelivered(found)]
     short = "".join(f'<p class="verdict undelivered"><b>{escape(line)}.</b></p>' for line in missed)
     # Green is for a day on which everything was delivered.
     colour = "undelivered" if found["verdict"] == "ok" and missed else found["verdict"]

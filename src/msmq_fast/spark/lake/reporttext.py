@@ -98,7 +98,7 @@ def sections(found: dict[str, Any]) -> list[Section]:
         ),
         (
             "Messages that were not delivered",
-            "; ".join(undelivered(found["undelivered_by"])),
+            "; ".join(undelivered(found)),
             ("from", "to", "reason", "was in its queue", "in a dead-letter queue", "n", "such as"),
             [
                 (
@@ -214,11 +214,7 @@ def markdown(found: dict[str, Any]) -> str:
         f"# Message audit of {found['day']}",
         "",
         f"**{VERDICTS[found['verdict']]}** {_plain(explained(found))}",
-        *(
-            line
-            for sentence in undelivered(found["undelivered_by"])
-            for line in ("", f"**{_plain(sentence)}.**")
-        ),
+        *(line for sentence in undelivered(found) for line in ("", f"**{_plain(sentence)}.**")),
         "",
         "| " + " | ".join(found["totals"]) + " |",
         "|" + "---|" * len(found["totals"]),

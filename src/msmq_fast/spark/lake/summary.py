@@ -23,6 +23,7 @@ COUNTS: Final = (
     "open",
     "lost",
     "unclear",
+    "overdue",
     "expired",
     "purged",
     "dead",
@@ -33,7 +34,7 @@ COUNTS: Final = (
     "duplicated",
 )
 _UNKNOWN_BEFORE: Final = ("undelivered", "discarded")
-"""Counts that an audit of an earlier release did not store."""
+"""Counts that an audit of an earlier release did not store; it did not store `overdue`, either."""
 _ENDED: Final = ("expired", "purged", "dead", "nacked", "removed")
 Rows = list[dict[str, Any]]
 
@@ -52,9 +53,9 @@ def gather(lake: Lake, day: date) -> dict[str, Any]:
         raise CommandError(
             Exit.EMPTY, f"{day} was not audited: run `msmq-lake audit --lake {lake.root}` first"
         )
-    rows, proof = _reconciliation(lake, day), _rows(lake, "coverage", day)
-    counters = _rows(lake, "counters", day)
-    latency = _rows(lake, "latency", day)
+    rows, proof = _reconciliation(lake, day), gold_rows(lake, "coverage", day)
+    counters = gold_rows(lake, "counters", day)
+    latency = gold_rows(lake, "latency", day)
     kinds = _kinds(lake, day)
     doubled = _part(lake, "duplicates", day, ["message_id"], _of("wire_dup", value=False))
     return {
@@ -72,9 +73,11 @@ def gather(lake: Lake, day: date) -> dict[str, Any]:
         "duplicates": doubled,
         "wire_duplicates": _part(lake, "duplicates", day, [], _of("wire_dup", value=True))["n"],
         "poison": _part(lake, "poison", day, ["message_id"]),
-        "undelivered": sorted(_rows(lake, "undelivered", day), key=lambda row: (-row["n"], row["reason"])),
+        "undelivered": sorted(
+            gold_rows(lake, "undelivered", day), key=lambda row: (-row["n"], row["reason"])
+        ),
         "undelivered_by": undelivered_by(lake, day),
-        "nacks": sorted(_rows(lake, "nack_by_class", day), key=lambda row: -row["n"]),
+        "nacks": sorted(gold_rows(lake, "nack_by_class", day), key=lambda row: -row["n"]),
         "latency": sorted(latency, key=lambda row: (row["dest"] or "", row["hour"], row["leg"])),
         "lost": lost(lake, day),
         **_series(lake, day, {row["qm"]: row["name"] for row in proof}),
@@ -89,8 +92,8 @@ def verdict(rows: Rows, coverage: Rows, counters: Rows, gaps: int) -> str:
 
     `ok` requires that the lake has all events of the day, and that all counts of the queue managers are equal
     to the sums of their events; a missing count is not equal. `undelivered` requires the same, but some
-    messages were refused, expired, purged or removed, and are in no dead-letter queue. If messages are lost,
-    the verdict is `lost`; otherwise it is `unproven`.
+    messages are overdue, or were refused, expired, purged or removed and are in no dead-letter queue. If
+    messages are lost, the verdict is `lost`; otherwise it is `unproven`.
     """
     verdicts = {row["verdict"] for row in rows}
     if "lost" in verdicts:
@@ -103,46 +106,58 @@ def verdict(rows: Rows, coverage: Rows, counters: Rows, gaps: int) -> str:
 
 
 def undelivered_by(lake: Lake, day: date) -> Rows:
-    """Counts the messages that no program received and none will receive, and returns one row per `arrived`
-    and `reason`.
+    """Counts the messages that no program received and none will receive, and returns one row per `arrived`,
+    `state` and `reason`.
 
     `arrived`: whether the messages were in their queue. `n`: their number. `dead_lettered`: how many of them
     are in a dead-letter queue. Messages that did not arrive come first; within each group, the most frequent
     reason is first.
     """
-    sums: dict[tuple[bool, str], list[int]] = defaultdict(lambda: [0, 0])
-    for row in _rows(lake, "undelivered", day):
-        found = sums[row["arrived"], row["reason"]]
+    sums: dict[tuple[bool, str, str], list[int]] = defaultdict(lambda: [0, 0])
+    for row in gold_rows(lake, "undelivered", day):
+        found = sums[row["arrived"], row["state"], row["reason"]]
         found[0] += row["n"]
         found[1] += row["n"] if row["dead_lettered"] else 0
-    ordered = sorted(sums.items(), key=lambda item: (item[0][0], -item[1][0], item[0][1]))
+    ordered = sorted(sums.items(), key=lambda item: (item[0][0], -item[1][0], item[0][1:]))
     return [
-        {"arrived": arrived, "reason": reason, "n": n, "dead_lettered": dead}
-        for (arrived, reason), (n, dead) in ordered
+        {"arrived": arrived, "state": state, "reason": reason, "n": n, "dead_lettered": dead}
+        for (arrived, state, reason), (n, dead) in ordered
     ]
 
 
-def undelivered(by: Rows) -> Iterator[str]:
-    """Yields the findings of `undelivered_by` in words: messages that did not reach their queue, and messages
-    that left it unread.
+_WORDS: Final = {"nacked": "refused", "dead": "dead-lettered"}
+"""Words for states of messages that are not words of their own."""
+
+
+def undelivered(found: dict[str, Any]) -> Iterator[str]:
+    """Yields, in words, the messages that did not reach their queue, those that left it unread, and those
+    that are overdue. `found` is the result of `gather` or `outcome`.
     """
     for arrived, what in ((False, "did not reach their queue"), (True, "left their queue unread")):
-        rows = [row for row in by if row["arrived"] is arrived]
+        rows = [row for row in found["undelivered_by"] if row["arrived"] is arrived]
         if not rows:
             continue
         dead = sum(row["dead_lettered"] for row in rows)
-        reasons = ", ".join(f"{row['reason']} {row['n']}" for row in rows)
+        reasons = ", ".join(f"{row['n']} {ended(row['state'], row['reason'])}" for row in rows)
         where = f"{dead} of them are in dead-letter queues" if dead else "none is in a dead-letter queue"
         yield f"{sum(row['n'] for row in rows)} messages {what}: {reasons} ({where})"
+    if overdue := found.get("totals", found)["overdue"]:
+        yield f"{overdue} messages wait at their sender or at a router for longer than the time allowed"
+
+
+def ended(state: str, reason: str) -> str:
+    """Returns the words for how a message ended, for example `refused (NACK_BAD_DST_Q)`."""
+    word = _WORDS.get(state, state)
+    return word if reason == state else f"{word} ({reason})"
 
 
 def outcome(lake: Lake, day: date) -> dict[str, Any]:
     """Returns the verdict on one day and its totals."""
-    rows, counters = _reconciliation(lake, day), _rows(lake, "counters", day)
+    rows, counters = _reconciliation(lake, day), gold_rows(lake, "counters", day)
     gaps = _kinds(lake, day).get("gap", 0)
     return {
         "day": day.isoformat(),
-        "verdict": verdict(rows, _rows(lake, "coverage", day), counters, gaps),
+        "verdict": verdict(rows, gold_rows(lake, "coverage", day), counters, gaps),
         **{name: sum(row[name] for row in rows) for name in COUNTS},
         "undelivered_by": undelivered_by(lake, day),
         "counters_differing": sum(row["equal"] is False for row in counters),
@@ -166,8 +181,9 @@ def _reconciliation(lake: Lake, day: date) -> Rows:
     """Returns gold/reconciliation of a day. In a table of an earlier release, which did not count dead
     letters, all undelivered messages count as discarded.
     """
-    rows = _rows(lake, "reconciliation", day)
+    rows = gold_rows(lake, "reconciliation", day)
     for row in rows:
+        row.setdefault("overdue", 0)
         if _UNKNOWN_BEFORE[0] not in row:
             ended = sum(row.get(name) or 0 for name in _ENDED)
             row.update(dict.fromkeys(_UNKNOWN_BEFORE, ended))
@@ -176,7 +192,8 @@ def _reconciliation(lake: Lake, day: date) -> Rows:
     return rows
 
 
-def _rows(lake: Lake, table: str, day: date) -> Rows:
+def gold_rows(lake: Lake, table: str, day: date) -> Rows:
+    """Returns the rows of one day of a gold table that is small."""
     data = lake.dataset(f"gold/{table}/day={day}")
     return [] if data is None else list(data.to_table().to_pylist())
 

@@ -100,6 +100,7 @@ LIFECYCLE: Final = (
     "reason",
     "dead_lettered",
     "state",
+    "overdue",
     "proven",
 )
 """The columns of silver/lifecycle."""
