@@ -32,7 +32,7 @@ JavaError.__module__ = Py4JError.__module__
 
 @pytest.fixture(autouse=True)
 def without_spark(monkeypatch: pytest.MonkeyPatch) -> None:
-    def start(name: str) -> None:
+    def start(name: str, **_: object) -> None:
         raise AssertionError("Spark was started")
 
     monkeypatch.setattr(session, "start", start)

@@ -115,7 +115,7 @@ def test_columns_of_older_batches_are_read_under_their_old_names(small: SparkSes
 @pytest.fixture
 def verbs(small: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     """The verbs take the session of the test."""
-    monkeypatch.setattr(session, "start", lambda name: small)
+    monkeypatch.setattr(session, "start", lambda name, **_: small)
 
 
 @pytest.mark.usefixtures("verbs")

@@ -71,7 +71,7 @@ class Runner:
 def test_the_json_of_the_lake(
     small: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(session, "start", lambda name: small)
+    monkeypatch.setattr(session, "start", lambda name, **_: small)
     lake = Lake.create(str(tmp_path / "lake"))
     traffic = Traffic()
     write_batch(lake, "events", 0, traffic.rows())
@@ -86,7 +86,7 @@ def test_the_json_of_the_lake(
 def test_the_json_of_commands_that_read_or_write_queues(
     small: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(session, "start", lambda name: small)
+    monkeypatch.setattr(session, "start", lambda name, **_: small)
     goldens = Runner(capsys)
     root = str(tmp_path / "lake")
     with realserver.running() as server:

@@ -41,7 +41,7 @@ def test_the_audit_tells_what_the_archive_missed(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    monkeypatch.setattr(session, "start", lambda name: small)
+    monkeypatch.setattr(session, "start", lambda name, **_: small)
     lake = Lake.create(str(tmp_path / "lake"))
     fake.manager.create("orders")
     for number in range(30):

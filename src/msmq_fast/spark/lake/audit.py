@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import argparse
+import json
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import UTC, date, datetime
+from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.spark.lake import bronze, gold, lifecycle, reconcile, session, silver, timeline
+from msmq_fast.spark.lake import bronze, changes, gold, lifecycle, reconcile, session, silver, timeline
 from msmq_fast.spark.lake.arguments import day_argument
 from msmq_fast.spark.lake.coverage import Wanted, coverage
 from msmq_fast.spark.lake.failures import explaining
@@ -18,7 +21,7 @@ from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sequences import sequence_gaps
 from msmq_fast.spark.lake.summary import COUNTS, audited, outcome, undelivered
 from msmq_fast.terminal.commands import Command, Example
-from msmq_fast.terminal.output import add_output
+from msmq_fast.terminal.output import Form, add_output
 from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
 from msmq_fast.terminal.values import duration, number
@@ -26,7 +29,17 @@ from msmq_fast.terminal.values import duration, number
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_STEPS: Final = 13
+_STEPS: Final = 15
+
+_READ: Final = ("bronze/events", "bronze/counters", "silver/events")
+"""The tables whose size tells how much an audit has to read."""
+_SMALL_BYTES: Final = 16 << 20
+"""Bytes of these tables, about half a million events, up to which a small session needs less time."""
+
+_WINDOWS_UP_TO: Final = 200_000
+"""Number of events up to which sorting them twice costs less than starting the Python workers that follow
+sequences with their state.
+"""
 
 _LATER: Final = datetime.max.replace(tzinfo=UTC)
 
@@ -59,12 +72,14 @@ class Rules:
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument("--lake", required=True, metavar="DIR", help="directory of the lake")
-    parser.add_argument(
+    which = parser.add_mutually_exclusive_group()
+    which.add_argument(
         "--day",
         type=day_argument,
         metavar="YYYY-MM-DD",
-        help="day to audit, in UTC; default: every day in the lake",
+        help="day to audit, in UTC; default: every day that changed since its last audit",
     )
+    which.add_argument("--all", action="store_true", help="audit every day in the lake")
     parser.add_argument(
         "--lookback",
         type=number(0, 100_000),
@@ -108,31 +123,62 @@ def _run(arguments: argparse.Namespace) -> int:
         datetime.now(UTC),
         tuple(arguments.gone),
     )
-    spark = session.start("audit")
     with lake.exclusive("audit"):
-        silver.merge(spark, lake)
-        days = silver.days(lake) if arguments.day is None else [arguments.day]
+        engine = _Engine(lake)
+        if changes.unmerged(lake):
+            silver.merge(engine.spark, lake)
+        days = [arguments.day] if arguments.day else silver.days(lake)
         if not days:
             raise CommandError(
                 Exit.EMPTY, f"{arguments.lake} has no events yet: run `msmq-lake archive` first"
             )
-        closed = [day for day in days if _closed(lake, day)]
+        closed = {day for day in days if _closed(lake, day)}
         if arguments.day in closed:
             raise CommandError(
                 Exit.REFUSED,
                 f"{arguments.day} cannot be audited again: `compact --keep-bronze` deleted the counts of "
                 f"the queue managers; `msmq-lake report --day {arguments.day}` shows its last audit",
             )
-        with Progress("audit", _STEPS * (len(days) - len(closed))) as progress:
-            results = [
-                outcome(lake, day)
-                if day in closed
-                else audit(spark, lake, day, rules, done=lambda: progress.add(1))
-                for day in days
-            ]
-    for result in results:
-        print_result(result, arguments.form, text=_line)
+        open_days = [day for day in days if day not in closed]
+        if arguments.day or arguments.all:
+            fresh = _audit_all(engine, open_days, rules)
+        else:
+            fresh = _audit_changed(engine, open_days, rules)
+        results = [outcome(lake, day) | {"audited_now": day in fresh} for day in days]
+    _show(results, arguments.form)
     return Exit.OK
+
+
+class _Engine:
+    """The Spark session of an audit of a lake, started when it is first needed: if no day changed, the
+    command needs no JVM.
+    """
+
+    def __init__(self, lake: Lake) -> None:
+        self.lake = lake
+
+    @cached_property
+    def spark(self) -> SparkSession:
+        """The session."""
+        size = sum(size for table in _READ for _, size in self.lake.files(table))
+        return session.start("audit", small=size < _SMALL_BYTES)
+
+
+def _audit_all(engine: _Engine, days: list[date], rules: Rules) -> set[date]:
+    """Audits the days. Returns them."""
+    with Progress("audit", _STEPS * len(days)) as progress:
+        for day in days:
+            audit(engine.spark, engine.lake, day, rules, done=lambda: progress.add(1))
+    return set(days)
+
+
+def _audit_changed(engine: _Engine, days: list[date], rules: Rules) -> set[date]:
+    """Audits the days that changed since their last audit. Returns them."""
+    certain, doubtful = changes.outdated(engine.lake, days, rules)
+    done = _audit_all(engine, certain, rules)
+    if not doubtful:
+        return done
+    return done | _audit_all(engine, changes.affected(engine.spark, engine.lake, doubtful, rules), rules)
 
 
 def _closed(lake: Lake, day: date) -> bool:
@@ -155,12 +201,15 @@ def audit(
         raise CommandError(
             Exit.EMPTY, f"the lake has no events of {day}; it has {_ranges(silver.days(lake))}"
         )
+    note = changes.note(lake, day, rules)
     with _Tables(spark, lake, day, done) as tables:
-        _fill(spark, lake, day, rules, tables)
+        tables.put("gold/audits", note)
+        _fill(spark, lake, day, rules, tables, sum(json.loads(note["events"]).values()))
     return outcome(lake, day)
 
 
-def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tables) -> None:
+def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tables, searched: int) -> None:
+    """Writes the tables of one day. `searched`: the number of events of the days around it."""
     from pyspark.sql import functions as F
 
     wanted = Wanted.around(
@@ -177,10 +226,13 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
         "silver/lifecycle", everything.where(F.col("day") == F.lit(day)).drop("day"), whole=False
     )
     own = own.withColumn("day", F.lit(day))
-    gaps = sequence_gaps(events, everything, proof).where(F.col("day") == F.lit(day)).drop("day")
+    gaps = sequence_gaps(events, everything, proof, stateful=searched > _WINDOWS_UP_TO)
+    gaps = gaps.where(F.col("day") == F.lit(day)).drop("day")
     found = tables.write("gold/sequence_gaps", gaps)
     today = events.where(F.col("day") == F.lit(day))
     tables.write("gold/latency", gold.latency(own))
+    tables.write("gold/latency_day", gold.latency(own, whole_day=True))
+    tables.write("gold/waiting", gold.waiting(everything, day))
     tables.write("gold/nack_by_class", gold.nack_by_class(today))
     tables.write("gold/undelivered", gold.undelivered(own))
     tables.write("gold/duplicates", gold.duplicates(own, events))
@@ -222,6 +274,13 @@ class _Tables:
         self._done()
         return self.read(table)
 
+    def put(self, table: str, row: dict[str, Any]) -> None:
+        """Writes the day's part of a table that has only one row."""
+        import pyarrow as pa
+
+        self._lake.write_table(f"{self._stage}/{table}", pa.Table.from_pylist([row]))
+        self._written.append(table)
+
     def keep(self, name: str, rows: DataFrame) -> DataFrame:
         """Writes an intermediate result that several tables need, and returns a DataFrame that reads it back.
         It is deleted at the end of the audit.
@@ -241,6 +300,19 @@ def _ranges(days: list[date]) -> str:
     return str(days[0]) if len(days) == 1 else f"{days[0]} to {days[-1]}"
 
 
+def _show(results: list[dict[str, Any]], form: Form) -> None:
+    """Prints one object for each day; for people, a line for each day that was audited now, and one line for
+    the others.
+    """
+    others = Counter(result["verdict"] for result in results if not result["audited_now"])
+    for result in results:
+        if result["audited_now"] or form is not Form.TABLE:
+            print_result(result, form, text=_line)
+    if others and form is Form.TABLE:
+        verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(others.items()))
+        print(f"{others.total()} days are as they were at their last audit: {verdicts}", flush=True)
+
+
 def _line(result: dict[str, Any]) -> str:
     counts = ", ".join(
         f"{result[name]} {name}" for name in COUNTS if result[name] or name in ("sent", "lost")
@@ -257,7 +329,7 @@ COMMAND = Command(
     run=explaining(_run),
     add_arguments=_add_arguments,
     examples=(
-        Example("--lake lake", "every day that is in the lake"),
+        Example("--lake lake", "every day that changed since its last audit"),
         Example(
             "--lake lake --day yesterday --grace 2h", "one day; messages may be on their way for two hours"
         ),

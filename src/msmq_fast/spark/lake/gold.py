@@ -107,9 +107,9 @@ def _untold(steps: DataFrame, bases: DataFrame) -> DataFrame:
     return own.join(sums, place, "left").select("qm", "queue", untold.alias("untold"))
 
 
-def latency(lifecycle: DataFrame) -> DataFrame:
+def latency(lifecycle: DataFrame, *, whole_day: bool = False) -> DataFrame:
     """Returns latency percentiles in milliseconds per hour, destination and leg (sent_arrived,
-    arrived_received, total).
+    arrived_received, total). `whole_day`: of all hours together, without the column `hour`.
 
     `negative`: how many latencies are negative, because the clocks of two computers differ. `clock_skew_ms`:
     the shortest sent_arrived latency of that hour; if it is negative, the clocks differ by at least that
@@ -124,9 +124,10 @@ def latency(lifecycle: DataFrame) -> DataFrame:
     hour = F.date_trunc("hour", "first_arrived").alias("hour")
     rows = lifecycle.where(F.col("seen_arrived")).select("sender", "dest", hour, legs.alias("leg", "ms"))
     shares = F.percentile_approx("ms", [0.5, 0.95, 0.99], 1000)
+    key = ("sender", "dest", *(() if whole_day else ("hour",)), "leg")
     return (
         rows.where(F.col("ms").isNotNull())
-        .groupBy("sender", "dest", "hour", "leg")
+        .groupBy(*key)
         .agg(
             F.count("*").alias("n"),
             shares.alias("shares"),
@@ -135,16 +136,43 @@ def latency(lifecycle: DataFrame) -> DataFrame:
             F.min("ms").alias("low"),
         )
         .select(
-            "sender",
-            "dest",
-            "hour",
-            "leg",
+            *key,
             "n",
             *(F.col("shares")[i].alias(name) for i, name in enumerate(("p50_ms", "p95_ms", "p99_ms"))),
             "max_ms",
             "negative",
             F.when(F.col("leg") == "sent_arrived", F.col("low")).alias("clock_skew_ms"),
         )
+    )
+
+
+def waiting(lifecycle: DataFrame, day: date) -> DataFrame:
+    """Returns, for each queue, how many messages of the searched days were in it at the end of the day, and
+    the time and identifier of the oldest one.
+
+    `outgoing`: the messages were at their sender or at a router. Then `qm` and `queue` are the sender and the
+    address; otherwise the receiver and the destination. `oldest`: when the oldest message arrived, or, if it
+    is outgoing, was sent.
+    """
+    from pyspark.sql import functions as F
+
+    end = F.lit(datetime.combine(day + timedelta(days=1), datetime.min.time(), UTC))
+    there = F.col("terminal_event").isNull() | (F.col("terminal_time") >= end)
+    there = there & ~F.col("state").isin("lost", "lost?")
+    arrived = F.coalesce(F.col("first_arrived") < end, F.lit(False))
+    sent = F.col("seen_sent") & (F.col("first_sent") < end)
+    unsent = sent & (F.col("waiting") | F.col("acked_time").isNull() | (F.col("acked_time") >= end))
+    outgoing = F.coalesce(~arrived & unsent, F.lit(False))
+    time = F.when(outgoing, F.col("first_sent")).otherwise(F.col("first_arrived"))
+    rows = lifecycle.where(there & (arrived | outgoing)).withColumn("since", time)
+    return rows.groupBy(
+        F.when(outgoing, F.col("sender")).otherwise(F.col("receiver")).alias("qm"),
+        F.when(outgoing, F.col("sent_to")).otherwise(F.col("dest")).alias("queue"),
+        outgoing.alias("outgoing"),
+    ).agg(
+        F.count("*").alias("n"),
+        F.min("since").alias("oldest"),
+        F.min_by("message_id", "since").alias("oldest_id"),
     )
 
 

@@ -128,11 +128,11 @@ class LogTail:
                     self._kept = (self._kept + chunk)[-_KEPT_BYTES:]
 
 
-def launch(environment: MutableMapping[str, str], *, verbose: bool) -> JavaGateway:
+def launch(environment: MutableMapping[str, str], *, verbose: bool, options: str = "") -> JavaGateway:
     """Start the Java of a Spark driver, or connect to that of `spark-submit`, and return the gateway to it.
     Sets the variables in `environment`, which is that of this process, that are missing for this.
 
-    `verbose`: its output goes to stderr. Otherwise it is dropped. Raises CommandError if Java does not start.
+    `options` are further options of Java. `verbose`: its output goes to stderr. Otherwise it is dropped. Raises CommandError if Java does not start.
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
@@ -141,8 +141,8 @@ def launch(environment: MutableMapping[str, str], *, verbose: bool) -> JavaGatew
         return launch_gateway()
     if (home := java_home(environment)) is not None:
         environment["JAVA_HOME"] = str(home)
-    options = _OPTIONS.format(temporary=tempfile.gettempdir())
-    environment["JDK_JAVA_OPTIONS"] = f"{options} {environment.get('JDK_JAVA_OPTIONS', '')}".strip()
+    given = f"{_OPTIONS.format(temporary=tempfile.gettempdir())} {options}".strip()
+    environment["JDK_JAVA_OPTIONS"] = f"{given} {environment.get('JDK_JAVA_OPTIONS', '')}".strip()
     if verbose:
         return launch_gateway()
     log = LogTail()

@@ -118,6 +118,9 @@ GOLD: Final = (
     "reconciliation",
     "coverage",
     "counters",
+    "waiting",
+    "latency_day",
+    "audits",
 )
 
 
