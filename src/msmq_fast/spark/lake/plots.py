@@ -6,7 +6,9 @@ import math
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from html import escape
-from typing import Final
+from typing import Final, NamedTuple
+
+from msmq_fast.spark.lake.reporttext import visible
 
 WIDTH: Final = 920
 HEIGHT: Final = 240
@@ -54,11 +56,49 @@ def bar_plot(bars: Sequence[tuple[str, float]]) -> str:
         y = index * 26
         width = max(1.0, (WIDTH - 460) * value / most)
         parts.append(
-            f'<text class="axis" x="320" y="{y + 17}" text-anchor="end">{escape(name)}</text>'
+            f'<text class="axis" x="320" y="{y + 17}" text-anchor="end">{_text(name)}</text>'
             f'<rect x="330" y="{y + 4}" width="{width:.1f}" height="18" fill="{COLOURS[0]}"/>'
             f'<text class="axis" x="{336 + width:.1f}" y="{y + 17}">{_short(value)}</text>'
         )
     return _svg(26 * len(bars) + 4, parts)
+
+
+class Bar(NamedTuple):
+    """A day in a plot of days. `parts`: pairs of a number and its meaning, from the bottom to the top. A
+    meaning is `good`, `warn`, `bad` or `info`, a class of the style of the page.
+    """
+
+    label: str
+    parts: Sequence[tuple[float, str]]
+
+
+def day_plot(bars: Sequence[Bar]) -> str:
+    """Returns a plot with one vertical bar per day; the first day and some others are named."""
+    height, top, bottom = 120, 14, 20
+    most = max((sum(value for value, _ in bar.parts) for bar in bars), default=0) or 1
+    step = (WIDTH - _LEFT - _RIGHT) / max(len(bars), 1)
+    shown, width = max(1, math.ceil(len(bars) / 10)), min(step * 0.8, 40)
+    parts = [
+        f'<text class="axis" x="{_LEFT - 6}" y="{top + 4}" text-anchor="end">{_short(most)}</text>',
+        f'<line class="grid" x1="{_LEFT}" y1="{height - bottom}" '
+        f'x2="{WIDTH - _RIGHT}" y2="{height - bottom}"/>',
+    ]
+    for index, bar in enumerate(bars):
+        middle, y = _LEFT + step * (index + 0.5), float(height - bottom)
+        title = f"{bar.label}: " + ", ".join(f"{value:,.0f}" for value, _ in bar.parts)
+        drawn = ""
+        for value, meaning in bar.parts:
+            size = max((height - top - bottom) * value / most, 1.0 if value else 0.0)
+            y -= size
+            drawn += (
+                f'<rect class="bar {meaning}" x="{middle - width / 2:.1f}" y="{y:.1f}" width="{width:.1f}" '
+                f'height="{size:.1f}"/>'
+            )
+        parts.append(f"<g><title>{_text(title)}</title>{drawn}</g>")
+        if index % shown == 0:
+            place = f'x="{middle:.1f}" y="{height - 5}" text-anchor="middle"'
+            parts.append(f'<text class="axis" {place}>{_text(bar.label[5:])}</text>')
+    return _svg(height, parts)
 
 
 class _Frame:
@@ -77,7 +117,7 @@ class _Frame:
         return HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * (value - self._low) / self._range
 
     def grid(self, ticks: Sequence[float], unit: str) -> str:
-        parts = [f'<text class="axis" x="0" y="11">{escape(unit)}</text>']
+        parts = [f'<text class="axis" x="0" y="11">{_text(unit)}</text>']
         for tick in ticks:
             y = self.y(tick)
             parts.append(f'<line class="grid" x1="{_LEFT}" y1="{y:.1f}" x2="{WIDTH - _RIGHT}" y2="{y:.1f}"/>')
@@ -92,6 +132,11 @@ class _Frame:
             place = f'x="{self.x(time):.1f}" y="{HEIGHT - 8}" text-anchor="{anchor}"'
             parts.append(f'<text class="axis" {place}>{shown}</text>')
         return "".join(parts)
+
+
+def _text(text: str) -> str:
+    """Returns a text without markup, in which no character is hidden."""
+    return escape(visible(text))
 
 
 def _held(line: Sequence[Point], last: datetime) -> list[Point]:
@@ -126,7 +171,7 @@ def _line(frame: _Frame, name: str, paths: Sequence[Sequence[Point]], colour: st
     )
     time, value = paths[-1][-1]
     dot = f'<circle cx="{frame.x(time):.1f}" cy="{frame.y(value):.1f}" r="2.5" fill="{colour}"/>'
-    return f"<g><title>{escape(name)}</title>{drawn}{dot}</g>"
+    return f"<g><title>{_text(name)}</title>{drawn}{dot}</g>"
 
 
 def _ticks(low: float, high: float) -> list[float]:
@@ -148,7 +193,7 @@ def _short(value: float) -> str:
 
 def _legend(names: Sequence[str]) -> str:
     items = (
-        f'<span><i style="background:{COLOURS[index % len(COLOURS)]}"></i>{escape(name)}</span>'
+        f'<span><i style="background:{COLOURS[index % len(COLOURS)]}"></i>{_text(name)}</span>'
         for index, name in enumerate(names)
     )
     return f'<p class="legend">{"".join(items)}</p>'

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from datetime import date, datetime
+from datetime import date
 from typing import Any, Final
 
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.spark.lake.checks import checks
 from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.lifecycle import UNDELIVERED
+from msmq_fast.spark.lake.queues import matter_most, minutes, queue_rows, series
 
 SHOWN: Final = 50
 """The number of rows of a long table that a report lists. It also gives the total."""
-
-QUEUES: Final = 8
-"""The number of queues that have a plot of their own: the deepest ones."""
 
 COUNTS: Final = (
     "sent",
@@ -56,9 +56,9 @@ def gather(lake: Lake, day: date) -> dict[str, Any]:
     rows, proof = _reconciliation(lake, day), gold_rows(lake, "coverage", day)
     counters = gold_rows(lake, "counters", day)
     latency = gold_rows(lake, "latency", day)
-    kinds = _kinds(lake, day)
-    doubled = _part(lake, "duplicates", day, ["message_id"], _of("wire_dup", value=False))
-    return {
+    kinds, queues = _kinds(lake, day), queue_rows(lake, day)
+    doubled = _part(lake, f"gold/duplicates/day={day}", ["message_id"], _of("wire_dup", value=False))
+    found = {
         "day": day.isoformat(),
         "lake": lake.root,
         "verdict": verdict(rows, proof, counters, kinds.get("gap", 0)),
@@ -71,8 +71,8 @@ def gather(lake: Lake, day: date) -> dict[str, Any]:
         "sequence_gaps": _sequences(lake, day),
         "sequence_kinds": kinds,
         "duplicates": doubled,
-        "wire_duplicates": _part(lake, "duplicates", day, [], _of("wire_dup", value=True))["n"],
-        "poison": _part(lake, "poison", day, ["message_id"]),
+        "wire_duplicates": _part(lake, f"gold/duplicates/day={day}", [], _of("wire_dup", value=True))["n"],
+        "poison": _part(lake, f"gold/poison/day={day}", ["message_id"]),
         "undelivered": sorted(
             gold_rows(lake, "undelivered", day), key=lambda row: (-row["n"], row["reason"])
         ),
@@ -80,8 +80,16 @@ def gather(lake: Lake, day: date) -> dict[str, Any]:
         "nacks": sorted(gold_rows(lake, "nack_by_class", day), key=lambda row: -row["n"]),
         "latency": sorted(latency, key=lambda row: (row["dest"] or "", row["hour"], row["leg"])),
         "lost": lost(lake, day),
-        **_series(lake, day, {row["qm"]: row["name"] for row in proof}),
+        "latency_day": sorted(
+            gold_rows(lake, "latency_day", day), key=lambda row: (row["dest"] or "", row["leg"])
+        ),
+        "messages": {name: messages(lake, day, name) for name in _LISTED},
+        "queue_list": queues,
+        "queue_depth": minutes(lake, day, matter_most(queues, rows)),
+        "audit": next(iter(gold_rows(lake, "audits", day)), None),
+        **series(lake, day, {row["qm"]: row["name"] for row in proof}),
     }
+    return found | {"checks": [check._asdict() for check in checks(found)]}
 
 
 _RANK: Final = {"lost": 0, "unproven": 1, "undelivered": 2, "ok": 3}
@@ -165,6 +173,36 @@ def outcome(lake: Lake, day: date) -> dict[str, Any]:
     }
 
 
+_LISTED: Final = ("undelivered", "overdue", "open")
+"""The groups of messages that a report lists, besides the lost ones."""
+
+
+def messages(lake: Lake, day: date, group: str) -> dict[str, Any]:
+    """Returns the first SHOWN messages of a group of _LISTED, as `rows`, and their number `n`. `open`: those
+    that wait in the queue where they arrived.
+    """
+    from pyarrow import compute
+
+    data = lake.dataset(f"silver/lifecycle/day={day}")
+    names = () if data is None else data.schema.names
+    columns = ["message_id", "dest", "first_sent", "first_arrived", "terminal_time", "state", "reason"]
+    columns += ["dead_lettered"]
+    if not {*columns, "overdue"} <= {*names}:  # of an earlier release
+        return {"n": 0, "rows": []}
+    state = compute.field("state")
+    wanted = {
+        "undelivered": state.isin(list(UNDELIVERED)),
+        "overdue": compute.field("overdue"),
+        "open": (state == "open") & compute.field("seen_arrived"),
+    }[group]
+    return _part(lake, f"silver/lifecycle/day={day}", ["first_sent", "message_id"], wanted, columns)
+
+
+def trend(lake: Lake, last: date, days: int) -> Rows:
+    """Returns the `outcome` of the last audited days up to `last`, at most `days` of them, in order."""
+    return [outcome(lake, day) for day in audited(lake) if day <= last][-days:]
+
+
 def lost(lake: Lake, day: date) -> Rows:
     """Returns at most SHOWN of the messages in the states `lost` and `lost?`."""
     from pyarrow import compute
@@ -204,24 +242,27 @@ def _of(column: str, *, value: Any) -> Any:
     return compute.field(column) == value
 
 
-def _part(lake: Lake, table: str, day: date, order: list[str], wanted: Any = None) -> dict[str, Any]:
-    """Returns an extract of a gold table that may be long. `n`: the number of its rows on the day. `rows`:
-    the first SHOWN of these rows in the order of the columns `order`; none if `order` is empty.
+def _part(
+    lake: Lake, path: str, order: list[str], wanted: Any = None, columns: list[str] | None = None
+) -> dict[str, Any]:
+    """Returns an extract of a table that may be long. `n`: the number of its rows. `rows`: the first SHOWN of
+    these rows in the order of the columns `order`; none if `order` is empty.
     """
     import pyarrow as pa
     from pyarrow import compute
 
-    data = lake.dataset(f"gold/{table}/day={day}")
+    data = lake.dataset(path)
     if data is None:
         return {"n": 0, "rows": []}
-    count, first = 0, data.schema.empty_table()
-    for batch in data.to_batches(filter=wanted):
+    count, first = 0, None
+    for batch in data.to_batches(columns=columns, filter=wanted):
         count += batch.num_rows
-        if order:
-            first = pa.concat_tables([first, _table(batch)])
+        if order and batch.num_rows:
+            both = [_table(batch)] if first is None else [first, _table(batch)]
+            first = pa.concat_tables(both)
             keys = [(column, "ascending") for column in order]
             first = first.take(compute.select_k_unstable(first, min(SHOWN, len(first)), keys))
-    return {"n": count, "rows": first.to_pylist()}
+    return {"n": count, "rows": [] if first is None else first.to_pylist()}
 
 
 def _sequences(lake: Lake, day: date) -> dict[str, Any]:
@@ -231,8 +272,8 @@ def _sequences(lake: Lake, day: date) -> dict[str, Any]:
     from pyarrow import compute
 
     begun = compute.field("kind") == "restart"
-    wrong = _part(lake, "sequence_gaps", day, ["first_seen"], ~begun)
-    again = _part(lake, "sequence_gaps", day, ["first_seen"], begun)
+    wrong = _part(lake, f"gold/sequence_gaps/day={day}", ["first_seen"], ~begun)
+    again = _part(lake, f"gold/sequence_gaps/day={day}", ["first_seen"], begun)
     return {"n": wrong["n"] + again["n"], "rows": [*wrong["rows"], *again["rows"]][:SHOWN]}
 
 
@@ -243,61 +284,6 @@ def _kinds(lake: Lake, day: date) -> dict[str, int]:
         for pair in batch.column(0).value_counts().to_pylist():
             counts[pair["values"]] += pair["counts"]
     return dict(sorted(counts.items()))
-
-
-_OUTGOING: Final = r"^[^\\]*="
-r"""Matches the names of outgoing queues: `DIRECT=OS:HOST\private$\x`, but not `HOST\private$\a=b`. RE2."""
-
-
-def _series(lake: Lake, day: date, names: dict[str, str | None]) -> dict[str, Any]:
-    """Returns the values over time for the plots of a report.
-
-    `queues`: the number of queues. `depth`: the points (minute, number of messages) of the deepest queues.
-    `throughput`: for each minute, how many messages arrived in all queues, how many were received from them,
-    and the bytes that arrived.
-    """
-    from pyarrow import compute
-
-    data = lake.dataset(f"gold/queue_minute/day={day}")
-    deepest: dict[tuple[str, str], int] = {}
-    flow: dict[datetime, list[int]] = defaultdict(lambda: [0, 0, 0])
-    columns = ("arrived", "received", "bytes")
-    read = ["qm", "queue", "minute", "depth_end", *columns]
-    for batch in data.to_batches(columns=read) if data is not None else ():
-        table = _table(batch)
-        for row in table.group_by(["qm", "queue"]).aggregate([("depth_end", "max")]).to_pylist():
-            key = (row["qm"], row["queue"])
-            deepest[key] = max(row["depth_end_max"], deepest.get(key, row["depth_end_max"]))
-        # An outgoing queue passes on messages that arrive elsewhere.
-        here = table.filter(compute.invert(compute.match_substring_regex(table["queue"], _OUTGOING)))
-        sums = here.group_by("minute").aggregate([(name, "sum") for name in columns])
-        for row in sums.to_pylist():
-            for index, name in enumerate(columns):
-                flow[row["minute"]][index] += row[f"{name}_sum"]
-    shown = sorted(deepest, key=lambda key: (-deepest[key], key))[:QUEUES]
-    return {
-        "queues": len(deepest),
-        "depth": _depths(data, shown, names),
-        "throughput": [(minute, *sums) for minute, sums in sorted(flow.items())],
-    }
-
-
-def _depths(
-    data: Any, shown: list[tuple[str, str]], names: dict[str, str | None]
-) -> dict[str, list[tuple[datetime, int]]]:
-    """Returns the points (minute, number of messages) of the queues `shown`, by the name of the queue. If
-    several of these queues have the same name, the name of the queue manager is added.
-    """
-    from pyarrow import compute
-
-    several = Counter(queue for _, queue in shown)
-    found = {}
-    for qm, queue in shown:
-        wanted = (compute.field("qm") == qm) & (compute.field("queue") == queue)
-        rows = data.to_table(columns=["minute", "depth_end"], filter=wanted).sort_by("minute").to_pylist()
-        name = queue if several[queue] == 1 else f"{queue} ({names.get(qm) or qm})"
-        found[name] = [(row["minute"], row["depth_end"]) for row in rows]
-    return found
 
 
 def _table(batch: Any) -> Any:
