@@ -122,6 +122,7 @@ class Pair:
         self.managers = tuple(Manager(guid, f"host{i}-{seed}") for i, guid in enumerate(guids))
         self.truth = Truth()
         self.faults = faults
+        self.ends: list[str] = []  # the kind of fault of each message that ended badly without being lost
         self._now = day + timedelta(hours=10)
         self._streams: dict[tuple[str, str], list[int]] = {}  # (sender, queue) -> [sequence, last number]
         self._held_back: dict[
@@ -316,12 +317,14 @@ class Pair:
             copy = letter.row(letter.receiver.next_lookup(), reason="NACK_RECEIVE_TIMEOUT")
             queue = f"{letter.receiver.name}\\system$;deadletter"
             letter.receiver.note(self._now, "dead_lettered", queue, "deadletter", **copy)
+        self.ends.append("expired")
         self.truth.expired.add(letter.message_id)
 
     def _unsent(self, letter: Letter) -> None:
         """It expired before it left: its number is used up, and nothing is missing at the receiver."""
         row = letter.row(letter.lookup, reason="NACK_REACH_QUEUE_TIMEOUT")
         letter.sender.note(self._tick(), "expired", letter.outgoing, "outgoing", **row)
+        self.ends.append("unsent")
         self.truth.expired.add(letter.message_id)
         if letter.place is not None:
             self._received(self._send(letter.sender, letter.receiver, True, letter.queue))
@@ -340,6 +343,7 @@ class Pair:
     def _purged(self, letter: Letter) -> None:
         row = letter.row(self._arrive(letter), reason="NACK_Q_PURGED")
         letter.receiver.note(self._tick(), "purged", letter.dest, "queue", **row)
+        self.ends.append("purged")
         self.truth.purged.add(letter.message_id)
 
     def _refused(self, letter: Letter) -> None:
@@ -347,6 +351,7 @@ class Pair:
         row = {**letter.row(0), "class": NACK_ACCESS, **letter.placed()}
         letter.receiver.note(self._tick(), "nacked", letter.dest, "queue", **row)
         self._ack(letter)
+        self.ends.append("refused")
         self.truth.nacked.add(letter.message_id)
         if letter.place is not None:
             self._received(self._send(letter.sender, letter.receiver, True, letter.queue))

@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from msmq_fast.spark.lake import silver
-from msmq_fast.spark.lake.audit import Rules, audit
+from msmq_fast.spark.lake.audit import audit
 from msmq_fast.spark.lake.layout import Lake
-from tests.spark.lake.feeds import DAY, Pair, Scenes, Truth
+from msmq_fast.spark.lake.rules import Rules
+from tests.spark.lake.feeds import DAY, FAULTS, Pair, Scenes, Truth
 from tests.spark.lake.lakes import write_batch
 
 if TYPE_CHECKING:
@@ -18,22 +19,32 @@ if TYPE_CHECKING:
 
 
 class Play:
-    """Many pairs in one lake, audited together."""
+    """Many pairs in one lake, audited together; without `scenes`, only the pairs."""
 
-    def __init__(self, spark: SparkSession, directory: Path, seeds: range) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        directory: Path,
+        seeds: range,
+        *,
+        faults: tuple[str, ...] = FAULTS,
+        scenes: bool = True,
+    ) -> None:
         self.scenes = Scenes()
-        self.pairs = {seed: Pair(seed) for seed in seeds}
+        self.pairs = {seed: Pair(seed, faults=faults) for seed in seeds}
         self.lake = Lake.create(str(directory / "lake"))
         rows = [row for pair in self.pairs.values() for row in pair.rows()]
         self.rows = list(rows)
-        rows += self.scenes.rows
+        if scenes:
+            rows += self.scenes.rows
         third = len(rows) // 3
         write_batch(self.lake, "events", 0, rows[: 2 * third])
         write_batch(self.lake, "events", 1, rows[third:])  # a part of it was archived twice
         write_batch(self.lake, "events", 2, rows[:5], success=False)
         after = DAY + timedelta(days=1)
         told = [row for pair in self.pairs.values() for row in pair.told(after)]
-        told += self.scenes.told(after)
+        if scenes:
+            told += self.scenes.told(after)
         write_batch(self.lake, "counters", 0, told)
         silver.merge(spark, self.lake)
         self.summary = audit(spark, self.lake, DAY.date(), Rules())

@@ -10,10 +10,10 @@ import pytest
 
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import session
-from msmq_fast.spark.lake.audit import Rules
 from msmq_fast.spark.lake.changes import note, outdated
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
+from msmq_fast.spark.lake.rules import Rules
 from msmq_fast.spark.lake.tables import GOLD
 from tests.spark.lake.feeds import DAY, Pair, depths
 from tests.spark.lake.lakes import write_batch
@@ -94,7 +94,8 @@ class Archive:
             fresh += [row for row in known if row["event_time"] >= self._until]
             head = {"qm_guid": feed[0]["qm_guid"], "name": name, "incarnation": 1, "start": 1}
             head |= {"taken_at": time, "feed_first": 1, "feed_next": len(known) + 1}
-            told += [{**head, "queue": queue, "count": n} for queue, n in depths(known).items()]
+            queues = [{**head, "queue": queue, "count": n} for queue, n in depths(known).items()]
+            told += queues or [head]
         write_batch(self._lake, "events", self._step, fresh)
         write_batch(self._lake, "counters", self._step, told)
         self._step += 1

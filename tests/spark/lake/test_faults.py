@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections import Counter
 from dataclasses import fields
 from pathlib import Path
@@ -9,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
+from msmq_fast.spark.lake.summary import ended, undelivered
 from tests.spark.lake.feeds import Truth, depths
 from tests.spark.lake.plays import Play
 
@@ -66,6 +68,30 @@ def _check_sums(play: Play, truth: Truth) -> None:
     assert {row["sender"] for row in rows if row["verdict"] == "unproven"} <= gaps
 
 
+BAD_ENDS = {
+    "expired": ("expired", "NACK_RECEIVE_TIMEOUT"),
+    "unsent": ("expired", "NACK_REACH_QUEUE_TIMEOUT"),
+    "purged": ("purged", "NACK_Q_PURGED"),
+    "refused": ("nacked", "NACK_ACCESS_DENIED"),
+}
+"""The faults that end a message without losing it: its state, and the reason that an audit gives."""
+
+
+def _check_headline(play: Play) -> None:
+    """Every message that ended badly is in the headline with its reason, and no other one is."""
+    ends = [end for pair in play.pairs.values() for end in pair.ends]
+    truth = Counter((kind not in ("unsent", "refused"), *BAD_ENDS[kind]) for kind in ends)
+    rows = play.summary["undelivered_by"]
+    assert {(row["arrived"], row["state"], row["reason"]): row["n"] for row in rows} == truth
+    sentences = [*undelivered(play.summary)]
+    assert len(sentences) == len({arrived for arrived, _, _ in truth})
+    for (arrived, state, reason), number in truth.items():
+        assert f"{number} {ended(state, reason)}" in sentences[-1 if arrived else 0]
+        whole = sum(n for key, n in truth.items() if key[0] is arrived)
+        assert any(sentence.startswith(f"{whole} messages ") for sentence in sentences)
+    assert sum(row["undelivered"] for row in play.of_pairs("gold/reconciliation")) == len(ends)
+
+
 def _check_depths(play: Play) -> None:
     expected = {}
     for pair in play.pairs.values():
@@ -84,6 +110,7 @@ def _check_depths(play: Play) -> None:
 def test_every_fault_is_found_and_none_is_invented(play: Play) -> None:
     assert all(getattr(play.truth(), item.name) for item in fields(Truth))  # each kind of fault is there
     _check(play)
+    _check_headline(play)
 
 
 @pytest.mark.long(seconds=20)
@@ -126,3 +153,16 @@ def test_scenes(play: Play) -> None:
 @pytest.mark.timeout(600)
 def test_a_hundred_seeds(small: SparkSession, tmp_path: Path) -> None:
     _check(Play(small, tmp_path, range(1000, 1100)))
+
+
+@pytest.mark.long(seconds=300)
+@pytest.mark.timeout(1800)
+def test_bad_ends_of_twenty_seeds_are_in_the_headline(small: SparkSession, tmp_path: Path) -> None:
+    """Messages that end badly without being lost: the headline says how many and why, in amber."""
+    for seed in range(2000, 2020):
+        faults = tuple(random.Random(seed).sample(sorted(BAD_ENDS), k=1 + seed % len(BAD_ENDS)))
+        play = Play(small, tmp_path / str(seed), range(seed, seed + 1), faults=faults, scenes=False)
+        _check_headline(play)
+        discarded = play.summary["discarded"]
+        assert play.summary["verdict"] == ("undelivered" if discarded else "ok"), seed
+        assert play.summary["lost"] == play.summary["unclear"] == play.summary["overdue"] == 0

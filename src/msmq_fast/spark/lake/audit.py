@@ -6,7 +6,6 @@ import argparse
 import json
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
 from datetime import UTC, date, datetime
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final
@@ -18,6 +17,7 @@ from msmq_fast.spark.lake.coverage import Wanted, coverage
 from msmq_fast.spark.lake.failures import explaining
 from msmq_fast.spark.lake.layout import Lake, Swap
 from msmq_fast.spark.lake.output import print_result
+from msmq_fast.spark.lake.rules import Rules
 from msmq_fast.spark.lake.sequences import sequence_gaps
 from msmq_fast.spark.lake.summary import COUNTS, audited, outcome, undelivered
 from msmq_fast.terminal.commands import Command, Example
@@ -41,33 +41,12 @@ _WINDOWS_UP_TO: Final = 200_000
 sequences with their state.
 """
 
-_LATER: Final = datetime.max.replace(tzinfo=UTC)
-
 _VERDICTS: Final = {
     "ok": "nothing lost",
     "lost": "messages are lost",
     "unproven": "unproven, `msmq-lake report` says why",
     "undelivered": "nothing lost",
 }
-
-
-@dataclass(frozen=True)
-class Rules:
-    """The rules of an audit.
-
-    `lookback`: how many days before and after the audited day are searched for other events of its messages.
-    `grace_s`: a message that the next queue manager acknowledged to the sender is lost if it has not arrived
-    this many seconds later. `poison_aborts`: the number of aborted receives that make a message poison.
-    `now`: the present time; if the audited day is not over at this time, the lake may lack the end of that
-    day. `gone`: names or GUIDs of queue managers that were removed from the network, so that no later events
-    of theirs are expected.
-    """
-
-    lookback: int = 7
-    grace_s: float = 3600.0
-    poison_aborts: int = 3
-    now: datetime = _LATER
-    gone: tuple[str, ...] = ()
 
 
 def _add_arguments(parser: Parser) -> None:

@@ -22,13 +22,12 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from msmq_fast.spark.lake import bronze, silver
 from msmq_fast.spark.lake.coverage import Wanted
 from msmq_fast.spark.lake.layout import Lake, latest
+from msmq_fast.spark.lake.rules import Rules
 from msmq_fast.spark.lake.summary import audited, gold_rows
 from msmq_fast.spark.lake.tables import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-
-    from msmq_fast.spark.lake.audit import Rules
 
 _LIVES: Final = "silver/lifecycle"
 _DAY: Final = timedelta(days=1)
