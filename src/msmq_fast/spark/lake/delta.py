@@ -1,0 +1,309 @@
+"""The Delta tables of a lake, through the package deltalake (delta-rs; no JVM).
+
+Tasks write Parquet files below the directory of a table (files.py). A file belongs to the table as soon as a
+commit names it, and readers see all files of a commit or none:
+
+1. `commit` adds files, and removes the files that they replace, in one step.
+2. A Mark makes a commit happen once: a name and a number that grows with each commit of that name. A commit
+   whose number is not greater than the last one of its name is not repeated, also after a kill.
+3. Two processes that change a table at the same time are both right if they only add. If they replace the
+   same files, or use the same mark, one of them fails with Conflict and leaves only files that `vacuum`
+   deletes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import time
+from collections.abc import Iterable, Sequence
+from datetime import date
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+    from deltalake import DeltaTable
+
+__all__ = ["Conflict", "File", "Fresh", "Landed", "Mark", "Partition", "Table"]
+
+Partition = dict[str, str | None]
+"""Values of partition columns as text, the form in which paths and logs have them."""
+
+RETENTION_H: Final = 168
+"""Hours for which files that left a table are kept, for readers and time travel."""
+FILE_BYTES: Final = 256 << 20
+"""Approximate size of a file that `compact` makes, in bytes."""
+_SETTINGS: Final = {
+    "delta.deletedFileRetentionDuration": f"interval {RETENTION_H} hours",
+    "delta.logRetentionDuration": "interval 30 days",
+    "delta.checkpointInterval": "100",
+}
+
+
+class Conflict(Exception):
+    """Another process changed the same part of a table at the same time: nothing was committed."""
+
+
+class Landed(NamedTuple):
+    """A file that was written and is not part of a table yet.
+
+    `path` is relative to the root of `table`; `partition` is a JSON object of partition values; `stats` is
+    the JSON object of statistics that Delta stores with a file.
+    """
+
+    table: str
+    path: str
+    rows: int
+    size: int
+    partition: str
+    stats: str
+
+
+class File(NamedTuple):
+    """A file of a table. `path` is relative to the root of the table, `modified` in seconds since 1970."""
+
+    path: str
+    rows: int
+    size: int
+    modified: float
+    partition: Partition
+
+
+class Mark(NamedTuple):
+    """The commit `number` of the application `name`."""
+
+    name: str
+    number: int
+
+
+class Fresh(NamedTuple):
+    """What was added to a table since a version: the current `version`, the `files` that have the new rows
+    (and perhaps old ones), and the number of `commits` that added rows.
+    """
+
+    version: int
+    files: list[File]
+    commits: int
+
+
+class Table:
+    """One table of a lake: `uri` is its root, `name` its path in the lake, such as `bronze/events`, and `by`
+    its partition columns.
+    """
+
+    def __init__(self, uri: str, name: str, by: Sequence[str]) -> None:
+        self.uri = uri
+        self.name = name
+        self.by = tuple(by)
+        self._open: DeltaTable | None = None
+
+    def delta(self, version: int | None = None) -> DeltaTable | None:
+        """Returns the table as of now, or as of `version`; None if it does not exist."""
+        from deltalake import DeltaTable
+        from deltalake.exceptions import TableNotFoundError
+
+        try:
+            if version is not None:
+                return DeltaTable(self.uri, version=version)
+            if self._open is None:
+                self._open = DeltaTable(self.uri)
+            else:
+                self._open.update_incremental()
+        except TableNotFoundError:
+            return None
+        return self._open
+
+    def schema(self) -> pa.Schema | None:
+        """Returns the columns of the table, partition columns included; None if it does not exist."""
+        import pyarrow as pa
+
+        table = self.delta()
+        return None if table is None else pa.schema(table.schema())
+
+    def files(self, version: int | None = None, **partition: str | None) -> list[File]:
+        """Returns the files of the table, or those of one partition; none if the table does not exist."""
+        table = self.delta(version)
+        if table is None:
+            return []
+        return [file for file in _files(table) if partition.items() <= file.partition.items()]
+
+    def days(self) -> list[date]:
+        """Returns the days of which the table has files, in order."""
+        found = {day for file in self.files() if (day := file.partition.get("day"))}
+        return sorted(date.fromisoformat(day) for day in found)
+
+    def marked(self, name: str) -> int | None:
+        """Returns the number of the last commit with a mark of this name; None if there is none."""
+        table = self.delta()
+        return None if table is None else table.transaction_version(name)
+
+    def commit(
+        self,
+        added: Iterable[Landed],
+        schema: pa.Schema,
+        *,
+        removed: Iterable[File] = (),
+        marks: Sequence[Mark] = (),
+    ) -> bool:
+        """Adds and removes files in one step. Returns False, without an effect, if the first of the `marks`
+        is not newer than the last one of its name. Creates the table, or adds columns to it, if necessary.
+
+        `schema` has the columns of the files and the partition columns. Raises Conflict.
+        """
+        from deltalake.exceptions import CommitFailedError
+        from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
+
+        table = self._ready(schema)
+        known = table.transaction_version(marks[0].name) if marks else None
+        if known is not None and known >= marks[0].number:
+            return False
+        removed = list(removed)
+        if removed and not {file.path for file in removed} <= {file.path for file in _files(table)}:
+            raise Conflict(f"{self.name}: another process has replaced files of the table")
+        now = int(time.time() * 1000)
+        actions: list[AddAction | RemoveAction] = [
+            AddAction(file.path, file.size, json.loads(file.partition), now, True, file.stats)
+            for file in added
+        ]
+        actions += [RemoveAction(file.path, True, now, file.size, file.partition) for file in removed]
+        properties = CommitProperties(app_transactions=[Transaction(*mark) for mark in marks])
+        try:
+            table.create_write_transaction(
+                actions, "append", table.schema(), list(self.by), commit_properties=properties
+            )
+        except CommitFailedError as error:
+            self._open = None
+            if marks and self.marked(marks[0].name) == marks[0].number:
+                return False  # the same commit by another process
+            raise Conflict(f"{self.name}: {_line(error)}") from error
+        return True
+
+    def since(self, version: int | None) -> Fresh:
+        """Returns what was added after `version`, None for everything.
+
+        Files that `compact` has merged meanwhile are found in the file that replaced them, with the old rows
+        of that file.
+        """
+        table = self.delta()
+        if table is None:
+            return Fresh(-1, [], 0)
+        active, last = _files(table), table.version()
+        added: set[str] = set()
+        merged: set[str] = set()
+        commits = 0
+        for number in range(0 if version is None else version + 1, last + 1):
+            actions = self._actions(number)
+            if actions is None:  # the log begins later: everything may be new
+                return Fresh(last, active, max(commits, 1))
+            new = {add["path"] for add in actions if add["dataChange"]}
+            commits += bool(new)
+            added |= new
+            merged |= {add["path"] for add in actions if not add["dataChange"]}
+        paths = {file.path for file in active}
+        wanted = added if added <= paths else added | merged
+        return Fresh(last, [file for file in active if file.path in wanted], commits)
+
+    def compact(self) -> int:
+        """Merges small files of each partition. Returns how many files there are fewer. Raises Conflict."""
+        from deltalake import WriterProperties
+        from deltalake.exceptions import CommitFailedError
+
+        table = self.delta()
+        if table is None:
+            return 0
+        properties = WriterProperties(compression="ZSTD", compression_level=1)
+        try:
+            found = table.optimize.compact(target_size=FILE_BYTES, writer_properties=properties)
+        except CommitFailedError as error:
+            self._open = None
+            raise Conflict(f"{self.name}: {_line(error)}") from error
+        return int(found["numFilesRemoved"]) - int(found["numFilesAdded"])
+
+    def vacuum(self) -> None:
+        """Deletes files that left the table, or never belonged to it, more than RETENTION_H hours ago."""
+        if (table := self.delta()) is not None:
+            table.vacuum(retention_hours=RETENTION_H, dry_run=False, full=True)
+
+    def strays(self) -> list[str]:
+        """Returns the paths of files in the table's directory that no commit named."""
+        table = self.delta()
+        if table is None:
+            return []
+
+        def unused(*, full: bool) -> set[str]:
+            return set(table.vacuum(retention_hours=0, enforce_retention_duration=False, full=full))
+
+        return sorted(unused(full=True) - unused(full=False))
+
+    def _ready(self, schema: pa.Schema) -> DeltaTable:
+        """Returns the table, after it was created or has got the columns that it lacks."""
+        from deltalake import DeltaTable, Schema
+        from deltalake.exceptions import CommitFailedError, DeltaError
+
+        from msmq_fast.spark.lake.comments import commented
+
+        wanted = commented(schema)
+        table = self.delta()
+        if table is None:
+            with contextlib.suppress(DeltaError):  # another process has just created it
+                DeltaTable.create(
+                    self.uri,
+                    wanted,
+                    partition_by=list(self.by),
+                    name=self.name.replace("/", "_"),
+                    configuration=_SETTINGS,
+                )
+            table = self.delta()
+            assert table is not None  # noqa: S101 - created by this process or by another one
+        known = {field.name for field in table.schema().fields}
+        new = [field for field in Schema.from_arrow(wanted).fields if field.name not in known]
+        if new:
+            try:
+                table.alter.add_columns(new)
+            except CommitFailedError as error:
+                raise Conflict(f"{self.name}: {_line(error)}") from error
+            table.update_incremental()
+        return table
+
+    def _actions(self, version: int) -> list[dict[str, Any]] | None:
+        """Returns the files that the commit of a version added; None if the log no longer has it."""
+        from msmq_fast.spark.lake.storage import file_system
+
+        path = PurePosixPath("_delta_log", f"{version:020d}.json")
+        try:
+            with file_system(self.uri).open_input_file(str(path)) as stream:
+                lines = stream.read().splitlines()
+        except FileNotFoundError:
+            return None
+        return [add for line in lines if (add := json.loads(line).get("add"))]
+
+
+def _files(table: DeltaTable) -> list[File]:
+    import pyarrow as pa
+
+    columns = pa.table(table.get_add_actions(flatten=True)).to_pydict()
+    by = table.metadata().partition_columns
+    values = [[_text(value) for value in columns[f"partition.{name}"]] for name in by]
+    times = [moment / 1000 for moment in columns["modification_time"]]
+    rows = [count or 0 for count in columns["num_records"]]
+    partitions = [dict(zip(by, each, strict=True)) for each in zip(*values, strict=True)]
+    return [
+        File(*found)
+        for found in zip(
+            columns["path"],
+            rows,
+            columns["size_bytes"],
+            times,
+            partitions or [{} for _ in rows],
+            strict=True,
+        )
+    ]
+
+
+def _text(value: Any) -> str | None:
+    return value.isoformat() if isinstance(value, date) else value
+
+
+def _line(error: Exception) -> str:
+    return next((line.strip() for line in str(error).splitlines() if line.strip()), "")
