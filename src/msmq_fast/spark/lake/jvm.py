@@ -132,7 +132,8 @@ def launch(environment: MutableMapping[str, str], *, verbose: bool, options: str
     """Start the Java of a Spark driver, or connect to that of `spark-submit`, and return the gateway to it.
     Sets the variables in `environment`, which is that of this process, that are missing for this.
 
-    `options` are further options of Java. `verbose`: its output goes to stderr. Otherwise it is dropped. Raises CommandError if Java does not start.
+    `options` are further options of Java. `verbose`: its output goes to stderr; otherwise it is dropped.
+    Raises CommandError if Java does not start.
     """
     from pyspark.errors import PySparkRuntimeError
     from pyspark.java_gateway import launch_gateway
