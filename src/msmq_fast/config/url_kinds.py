@@ -114,7 +114,7 @@ PATTERNS: Final = Kind(
 )
 URL: Final = Kind("a URL such as http://host/msmq/private$/queue", _url, _url, {"type": "string"})
 LDAP: Final = Kind(
-    "a text or a list of texts: URLs such as ldap://dc1.corp.example",
+    'a text or a list of texts: URLs such as "ldap://dc1.corp.example"',
     _ldap,
     lambda text: _ldap(list(TEXTS.from_text(text))),
     TEXTS_SCHEMA,

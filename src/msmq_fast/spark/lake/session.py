@@ -59,6 +59,7 @@ _SMALL: Final = {
 messages, but several times as long for millions of events.
 """
 
+
 def start(name: str, *, small: bool = False) -> SparkSession:
     """Returns the session of `spark-submit` if there is one, otherwise a local one that uses all processors,
     unless the configuration of Spark names another master. `small`: whether the session has little data to
