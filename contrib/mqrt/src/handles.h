@@ -32,8 +32,9 @@ struct queue {
     uint64_t generation;
     uint32_t number; /* of the protocol; meaningless for MQ_ADMIN_ACCESS */
     DWORD access;
-    char *name;      /* the format name in UTF-8 */
-    int whole_reads; /* 1: of another computer, whose queues have no limits of size; under no lock, atomic */
+    char *name;         /* the format name in UTF-8 */
+    int whole_reads;    /* 1: of another computer, whose queues have no limits of size; atomic */
+    int refuses_single; /* 1: not transactional, -1: it is, or nothing is known of it, 0: not asked yet; atomic */
 };
 
 struct cursor {

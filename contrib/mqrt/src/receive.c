@@ -152,6 +152,7 @@ static void lengths(struct read *read, ULONG kept[MESSAGE_IDS], bool restore) {
 static HRESULT read_whole(struct read *read) {
     ULONG rooms[MESSAGE_IDS];
     struct timespec begin;
+    if (read->scope == INSIDE) return MQ_ERROR_TRANSACTION_ENLIST; /* transactions do not reach other computers */
     lengths(read, rooms, false);
     clock_gettime(CLOCK_MONOTONIC, &begin);
     for (;;) {
@@ -221,6 +222,24 @@ static HRESULT read_later(struct read *read) {
     return result == MQ_OK ? MQ_INFORMATION_OPERATION_PENDING : result;
 }
 
+/* A receive is durable before its answer, so MQ_SINGLE_MESSAGE needs no transaction at the server: only the queue must
+ * be transactional. Asks for that once per handle. */
+static bool refuses_single(struct queue *queue) {
+    int known = __atomic_load_n(&queue->refuses_single, __ATOMIC_RELAXED);
+    if (known != 0) return known > 0;
+    struct mp_writer request;
+    struct reply reply;
+    link_begin(&request);
+    mp_put_array(&request, 1);
+    mp_put_text(&request, queue->name);
+    known = -1;
+    if (link_ask(queue->generation, F_GET_QUEUE, &request, F_REPLY, &reply) == MQ_OK)
+        known = map_number(mp_over(reply.data, reply.size), "transactional", 1) != 0 ? -1 : 1;
+    reply_free(&reply);
+    __atomic_store_n(&queue->refuses_single, known, __ATOMIC_RELAXED);
+    return known > 0;
+}
+
 /* What both functions check; MQ_OK: the read may begin. */
 static HRESULT prepare(struct read *read, ITransaction *transaction) {
     struct queue *queue;
@@ -238,6 +257,7 @@ static HRESULT prepare(struct read *read, ITransaction *transaction) {
     result = transaction_scope(transaction, queue->generation, &read->scope, &read->transaction);
     if (result != MQ_OK) return result;
     if (read->scope != OUTSIDE && read->peek) return MQ_ERROR_TRANSACTION_USAGE;
+    if (read->scope == SINGLE && refuses_single(queue)) return MQ_ERROR_TRANSACTION_USAGE;
     if (read->scope == INSIDE && read->callback != NULL) return MQ_ERROR_INVALID_PARAMETER;
     /* A program that waits for the event or the completion port of an OVERLAPPED would wait for ever. */
     if (read->overlapped != NULL && read->callback == NULL) return MQ_ERROR_OPERATION_CANCELLED;

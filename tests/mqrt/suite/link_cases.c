@@ -112,6 +112,74 @@ static void stream(void) {
     OK(MQCloseQueue(reader));
 }
 
+static void notified(HRESULT result, QUEUEHANDLE queue, DWORD timeout, DWORD action, MQMSGPROPS *props,
+                     LPOVERLAPPED overlapped, HANDLE cursor) {
+    (void)queue;
+    (void)timeout;
+    (void)action;
+    (void)cursor;
+    OK(result);
+    EQUAL(props->aPropVar[1].ulVal, 5);
+    __atomic_store_n(&overlapped->InternalHigh, 1, __ATOMIC_RELEASE);
+}
+
+/* A queue of another computer: the server has no limits of size for it, the library keeps the rules all the same. */
+static void remote(void) {
+    QUEUEHANDLE reader = opened(u"DIRECT=TCP:127.0.0.2\\private$\\orders", MQ_RECEIVE_ACCESS);
+    char body[64], tiny[2];
+    WCHAR label[64];
+    HANDLE cursor;
+    ITransaction *transaction;
+    struct bag bag = {0}, full = {0}, later = {0};
+    OVERLAPPED overlapped = {0};
+    RESULT(receive_text(reader, MQ_ACTION_RECEIVE, NULL, NULL, body), MQ_ERROR_IO_TIMEOUT);
+    ask("send first"); /* with the label "first" */
+    ask("send second");
+    add_bytes(&bag, PROPID_M_BODY, tiny, sizeof tiny);
+    add_u4(&bag, PROPID_M_BODY_SIZE, 0);
+    add_text(&bag, PROPID_M_LABEL, label);
+    add_u4(&bag, PROPID_M_LABEL_LEN, 3);
+    for (int i = 0; i < 2; i++) { /* it stays */
+        value_of(&bag, PROPID_M_LABEL_LEN)->ulVal = 3;
+        RESULT(MQReceiveMessage(reader, 1000, MQ_ACTION_RECEIVE, message(&bag), NULL, NULL, NULL, NULL),
+               MQ_ERROR_BUFFER_OVERFLOW);
+        EQUAL(value_of(&bag, PROPID_M_BODY_SIZE)->ulVal, 5);
+        EQUAL(value_of(&bag, PROPID_M_LABEL_LEN)->ulVal, 6);
+        RESULT(status_of(&bag, PROPID_M_LABEL), MQ_ERROR_LABEL_BUFFER_TOO_SMALL);
+    }
+    add_bytes(&full, PROPID_M_BODY, body, 63);
+    add_u4(&full, PROPID_M_BODY_SIZE, 0);
+    add_text(&full, PROPID_M_LABEL, label);
+    add_u4(&full, PROPID_M_LABEL_LEN, 64);
+    OK(MQReceiveMessage(reader, 1000, MQ_ACTION_RECEIVE, message(&full), NULL, NULL, NULL, NULL));
+    CHECK(memcmp(body, "first", 5) == 0 && same(label, "first"));
+    OK(MQCreateCursor(reader, &cursor));
+    OK(receive_text(reader, MQ_ACTION_PEEK_CURRENT, cursor, NULL, body));
+    CHECK(strcmp(body, "second") == 0);
+    struct bag small = {0};
+    add_bytes(&small, PROPID_M_BODY, tiny, sizeof tiny);
+    RESULT(MQReceiveMessage(reader, 0, MQ_ACTION_RECEIVE, message(&small), NULL, NULL, cursor, NULL),
+           MQ_ERROR_BUFFER_OVERFLOW);
+    OK(receive_text(reader, MQ_ACTION_RECEIVE, cursor, NULL, body));
+    CHECK(strcmp(body, "second") == 0);
+    OK(MQBeginTransaction(&transaction));
+    RESULT(receive_text(reader, MQ_ACTION_RECEIVE, NULL, transaction, body), MQ_ERROR_TRANSACTION_ENLIST);
+    EQUAL(ITransaction_Release(transaction), 0);
+    add_bytes(&later, PROPID_M_BODY, body, 63);
+    add_u4(&later, PROPID_M_BODY_SIZE, 0);
+    RESULT(MQReceiveMessage(reader, INFINITE, MQ_ACTION_RECEIVE, message(&later), &overlapped, notified, NULL, NULL),
+           MQ_INFORMATION_OPERATION_PENDING);
+    ask("send third");
+    while (__atomic_load_n(&overlapped.InternalHigh, __ATOMIC_ACQUIRE) == 0) usleep(1000);
+    ask("send fourth");
+    RESULT(MQReceiveMessageByLookupId(reader, 0, MQ_LOOKUP_RECEIVE_FIRST, message(&small), NULL, NULL, NULL),
+           MQ_ERROR_BUFFER_OVERFLOW);
+    OK(MQReceiveMessageByLookupId(reader, 0, MQ_LOOKUP_RECEIVE_FIRST, message(&later), NULL, NULL, NULL));
+    CHECK(memcmp(body, "fourth", 6) == 0);
+    OK(MQPurgeQueue(reader));
+    OK(MQCloseQueue(reader));
+}
+
 static void refused(void) {
     QUEUEHANDLE queue = NULL;
     HRESULT result = MQOpenQueue(u"DIRECT=OS:.\\private$\\x", MQ_SEND_ACCESS, 0, &queue);
@@ -120,5 +188,6 @@ static void refused(void) {
 
 const struct test_case LINK_CASES[] = {
     {"reconnect", reconnect}, {"killed_while_waiting", killed_while_waiting}, {"forked", forked},
-    {"stream", stream},       {"refused", refused},                           {NULL, NULL},
+    {"stream", stream},       {"refused", refused},                           {"remote", remote},
+    {NULL, NULL},
 };

@@ -94,8 +94,12 @@ static void kinds_of_transactions(void) {
     EQUAL(ITransaction_Release(transaction), 0);
     OK(receive_text(reader, MQ_ACTION_RECEIVE, NULL, MQ_SINGLE_MESSAGE, body));
     CHECK(strcmp(body, "single") == 0);
-    HANDLE all[] = {sender, other, reader};
-    for (int i = 0; i < 3; i++) OK(MQCloseQueue(all[i]));
+    QUEUEHANDLE plain_reader = opened(plain, MQ_RECEIVE_ACCESS);
+    for (int i = 0; i < 2; i++)
+        RESULT(receive_text(plain_reader, MQ_ACTION_RECEIVE, NULL, MQ_SINGLE_MESSAGE, body),
+               MQ_ERROR_TRANSACTION_USAGE);
+    HANDLE all[] = {sender, other, reader, plain_reader};
+    for (int i = 0; i < 4; i++) OK(MQCloseQueue(all[i]));
 }
 
 static void reject(void) {
