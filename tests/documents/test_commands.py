@@ -27,7 +27,7 @@ KNOWN: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
 )
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-queue.md"
-OTHER = {"cython", "frame", "go", "ini", "yaml", "json", "mermaid", "python", "text", "toml", "usage"}
+OTHER = {"c", "cython", "frame", "go", "ini", "yaml", "json", "mermaid", "python", "text", "toml", "usage"}
 """The kinds of blocks without commands; `usage` has the grammar of commands."""
 FENCE = re.compile(r"^ *```([^\n]*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
 PROGRAMS = "curl|docker|journalctl|make|msmq-fast|msmq-lake|pip|python3?|sudo|systemctl"
