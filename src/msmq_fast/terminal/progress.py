@@ -102,7 +102,7 @@ class Heartbeat:
         self._started = clock()
         self._ended = threading.Event()
         self._wait = self._ended.wait if wait is None else wait
-        self._watched: Progress | None = None
+        self._watched: list[Progress] = []
         self._thread = threading.Thread(target=self._beat, name="heartbeat", daemon=True)
 
     def __enter__(self) -> Heartbeat:
@@ -121,7 +121,7 @@ class Heartbeat:
 
     def watch(self, progress: Progress) -> None:
         """Write the numbers of `progress` from now on."""
-        self._watched = progress
+        self._watched.append(progress)
 
     def _beat(self) -> None:
         while not self._wait(_BEAT_S):
@@ -130,8 +130,9 @@ class Heartbeat:
             self._stream.flush()
 
     def _done(self) -> str:
-        if (progress := self._watched) is None:
+        if not self._watched:
             return ""
+        progress = self._watched[-1]
         total = f" of {progress.total}" if progress.total >= progress.count and progress.total else ""
         return f", {progress.count}{total} done"
 

@@ -79,7 +79,7 @@ def lineage_target(text: str) -> str:
 def datasets(verb: str, arguments: argparse.Namespace) -> tuple[list[Dataset], list[Dataset]]:
     """Return what a command with these arguments reads, and what it writes."""
     read, written = _TABLES.get(verb, ((), ()))
-    lake: str = getattr(arguments, "lake", "")
+    lake = str(getattr(arguments, "lake", ""))
     inputs = [_stored(lake, table) for table in read]
     outputs = [_stored(lake, table) for table in written]
     urls = getattr(arguments, "url", None) or ()
