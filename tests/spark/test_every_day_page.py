@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -13,6 +14,9 @@ from msmq_fast.spark.lake.main import COMMAND
 from msmq_fast.terminal.commands import parse
 from tests.spark.driving import batch_rows
 from tests.spark.fakeserver import FakeServer
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs" / "how-to" / "spark-every-day.md").read_text(encoding="utf-8")
@@ -43,6 +47,19 @@ def test_the_patterns_choose_what_the_page_says(fake: FakeServer) -> None:
         found = batch_rows(url=fake.url, subscribePattern=pattern) if CHOSEN[about] else []
         assert sorted(row["body"].decode() for row in found) == sorted(CHOSEN[about]), pattern
         assert bool(re.fullmatch(pattern, "SERVER\\orders")) is (about == "all public queues"), pattern
+
+
+@pytest.mark.long(seconds=15)
+def test_a_pattern_in_sql_has_its_backslashes_twice(spark: SparkSession, fake: FakeServer) -> None:
+    for name in PRIVATE:
+        fake.manager.create(name)
+        fake.manager.send(name, name.encode())
+    (pattern,) = re.findall(r"`OPTIONS \(subscribePattern '(.*)'\)`", PAGE)
+    spark.sql(
+        f"create temporary view found using msmq options (url '{fake.url}', subscribePattern '{pattern}')"
+    )
+    bodies = spark.sql("select cast(body as string) from found").collect()
+    assert sorted(row[0] for row in bodies) == ["orders", "orders-again"]
 
 
 def scheduled() -> list[str]:
