@@ -216,5 +216,6 @@ def test_late_messages_make_a_queue_show() -> None:
     world.run()
     assert changed(cores, first) == [0]
     assert changed(cores, first + 1) == []
+    assert changed(cores, first + 1, cores[0].ordinal - 1) == [0]  # a queue that the reader does not know
     assert (span(cores[0], 0, first), span(cores[0], 0, first + 1), span(cores[1], 0, first + 1)) == (0, 1, 0)
     assert span(cores[0], first, 1 << 63) == 1

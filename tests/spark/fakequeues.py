@@ -276,7 +276,9 @@ class FakeManager:
                     "late": q.late,
                 }
                 for q in found
-                if since is None or q.late or max(q.held, default=-1) >= since
+                if since is None
+                or q.late
+                or max(q.held, default=-1) >= (since if seen is None or q.ordinal <= seen else 0)
             ],
         }
 

@@ -159,8 +159,13 @@ def test_killed_at_any_point_every_row_comes_once(fake: FakeServer, point: str, 
     assert sorted(running.bodies) == sorted(sent)
 
 
-def test_new_queues_are_read_from_their_first_message_though_it_is_older(fake: FakeServer) -> None:
-    """A message that was moved into a new queue keeps its number, which the query has passed elsewhere."""
+@pytest.mark.parametrize("restarted", [False, True])
+def test_new_queues_are_read_from_their_first_message_though_it_is_older(
+    fake: FakeServer, restarted: bool
+) -> None:
+    """A message that was moved into a new queue keeps its number, which the query has passed elsewhere. After
+    a restart the server no longer counts it as late.
+    """
     created(fake, 3)
     fake.manager.create("elsewhere")
     moved = fake.manager.send("elsewhere", b"moved")
@@ -169,6 +174,8 @@ def test_new_queues_are_read_from_their_first_message_though_it_is_older(fake: F
     running.run()
     fake.manager.create("many77")
     fake.manager.move(moved, "elsewhere", "many77")
+    if restarted:
+        fake.manager.crash()
     running.run()
     assert running.bodies == [b"many0 ", b"moved"]
 

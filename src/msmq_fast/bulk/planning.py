@@ -125,11 +125,10 @@ class _Planning:
         """Return how many of the selected queues the caller may read: `selected` in all, `known` with
         ordinals up to `seen`.
         """
-        seen = MAX_NUMBER if asked.seen is None else asked.seen
         readable = self._readable(asked, selected.queues, token)
         if readable is selected.queues:
-            return {"selected": len(selected.queues), "known": bisect_right(selected.ordinals, seen)}
-        known = sum(queue.ordinal <= seen for queue in readable)
+            return {"selected": len(selected.queues), "known": bisect_right(selected.ordinals, asked.newest)}
+        known = sum(queue.ordinal <= asked.newest for queue in readable)
         return {"selected": len(readable), "known": known}
 
     async def _listed(self, asked: _Asked, selected: Selected, token: Token) -> list[dict[str, Any]]:
@@ -137,7 +136,7 @@ class _Planning:
         manager, turns = self._context.manager, Turns()
         queues: Sequence[Queue] = selected.queues
         if asked.since is not None:
-            queues = [queues[index] for index in changed(selected.cores, asked.since)]
+            queues = [queues[index] for index in changed(selected.cores, asked.since, asked.newest)]
         listed = []
         for queue in self._readable(asked, queues, token):
             await turns.yielded()
@@ -209,6 +208,11 @@ class _Asked(NamedTuple):
     since: int | None
     seen: int | None
     removals: int | None
+
+    @property
+    def newest(self) -> int:
+        """The highest ordinal of the queues that the reader knows."""
+        return MAX_NUMBER if self.seen is None else self.seen
 
     @classmethod
     def read(cls, fields: Fields) -> _Asked:
