@@ -109,8 +109,10 @@ def test_queues_with_few_rows_share_a_task(fake: FakeServer) -> None:
         end = reader.latestOffset(start, reader.getDefaultReadLimit())
         return [partition.rows for partition in reader.partitions(start, end)]
 
-    before, alone, behind = tasks()  # in the order of queues
-    assert (before + behind, alone) == (COUNT - 1, 11_001)
+    found = tasks()  # in the order of the queues' GUIDs, so that the large one is anywhere
+    assert len(found) <= 3
+    assert max(found) == 11_001
+    assert sum(found) == COUNT - 1 + 11_001
     assert len(tasks(minPartitions=20)) >= 20
     assert max(tasks(maxRowsPerPartition=100)) == 100
     assert len(batch_rows(url=fake.url, subscribePattern=PATTERN)) == COUNT + 11_000
