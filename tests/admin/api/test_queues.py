@@ -53,6 +53,12 @@ def test_a_page_of_queues_is_filtered_sorted_and_counted(server: Server) -> None
     assert (page["total"], page["messages"], page["offset"], page["limit"]) == (5, 10, 0, 2)
     rest = ok(server, "GET", "/queues", glob="page[0-9]", sort="messages", descending="true", offset=4)
     assert [one["name"] for one in rest["items"]] == ["ORDERS01\\private$\\page0"]
+    some = ok(server, "GET", "/queues", glob="page[34]", fields=["messages", "name"])
+    assert some["items"] == [
+        {"messages": number, "name": f"ORDERS01\\private$\\page{number}"} for number in (3, 4)
+    ]
+    whole = ok(server, "GET", "/queues", glob="page3")["items"][0]
+    assert whole == ok(server, "GET", "/queues/{}", "page3")
     assert ok(server, "POST", "/queues/{}/purge", "page4") == {"purged": 4, "name": "page4"}
 
 
