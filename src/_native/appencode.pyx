@@ -15,7 +15,7 @@ cdef extern from "Python.h":
     int resize_bytes "_PyBytes_Resize" (PyObject** data, Py_ssize_t size) except -1
 
 cdef enum:
-    IN_FIELDS = 26
+    IN_FIELDS = 27
     SMALLEST_BUFFER = 4096
     AUTHENTICATION = 0x0F           # SecurityHeader.Flags.AS, in its second byte
     LARGE_BODY = 32768              # bodies of at least this size are returned as views, not copied
@@ -255,6 +255,8 @@ cdef class Encoder:
         p = put_uint(p, m.time_to_reach_queue)
         p = put_uint(p, m.time_to_be_received)
         p = put_uint(p, reason)
+        # FM, LM and TxIndex of the TransactionHeader, which are 22 bits.
+        p = put_uint(p, get_u32(data + m.transaction_offset) >> 2 & 0x3FFFFF if m.transaction_offset else 0)
         self._buffer.size = p - self._buffer.data
         return 0
 

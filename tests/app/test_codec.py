@@ -172,6 +172,7 @@ def test_packets_are_delivered_whole(many: list[tuple[Any, ...]], target: int) -
                 original[Out.TIME_TO_REACH_QUEUE],
                 original[Out.TIME_TO_BE_RECEIVED],
                 0,
+                0,
             ]
             seen += 1
     assert seen == len(sent)

@@ -46,6 +46,27 @@ async def _commit_and_abort(tmp_path: Path) -> None:
             await queue.send(b"x")
 
 
+def test_messages_show_their_place_in_their_transaction(tmp_path: Path) -> None:
+    asyncio.run(_places(tmp_path))
+
+
+async def _places(tmp_path: Path) -> None:
+    async with running(tmp_path / "app.sock") as server, await connect(server.path) as connection:
+        await connection.admin.queues.create("orders", transactional=True)
+        queue = await connection.open("orders")
+        async with connection.transaction() as transaction:
+            await queue.send_many([Message(b"1"), Message(b"2"), Message(b"3")], transaction=transaction)
+        await queue.send(b"4", transaction=SINGLE_MESSAGE)
+        marks = [(await queue.receive(1)).transaction for _ in range(4)]
+        assert [mark & 3 for mark in marks] == [1, 0, 2, 3]
+        numbers = [mark >> 2 for mark in marks]
+        assert numbers[0] == numbers[1] == numbers[2] != numbers[3]
+        await connection.admin.queues.create("plain")
+        plain = await connection.open("plain")
+        await plain.send(b"5")
+        assert (await plain.receive(1)).transaction == 0
+
+
 def test_what_a_program_rejects_is_a_dead_letter(tmp_path: Path) -> None:
     asyncio.run(_rejects(tmp_path))
 

@@ -152,11 +152,15 @@ namespace System.Messaging
             }
         }
 
-        /// <summary>Always false: the server does not report the place of a message in its transaction.</summary>
-        public bool IsFirstInTransaction => Get(false, MessageParts.IsFirstInTransaction, "IsFirstInTransaction");
+        /// <summary>Whether this is the first message of its transaction to the queue; false before it is sent.</summary>
+        public bool IsFirstInTransaction =>
+            Get(received != null && (received.Transaction & 1) != 0, MessageParts.IsFirstInTransaction,
+                "IsFirstInTransaction");
 
-        /// <summary>Always false, as IsFirstInTransaction.</summary>
-        public bool IsLastInTransaction => Get(false, MessageParts.IsLastInTransaction, "IsLastInTransaction");
+        /// <summary>Whether this is the last message of its transaction to the queue; false before it is sent.</summary>
+        public bool IsLastInTransaction =>
+            Get(received != null && (received.Transaction & 2) != 0, MessageParts.IsLastInTransaction,
+                "IsLastInTransaction");
 
         public string Label
         {
@@ -244,8 +248,16 @@ namespace System.Messaging
             set { timeToReachQueue = Seconds(value); }
         }
 
-        /// <summary>Always empty: the server does not report transactions of messages.</summary>
-        public string TransactionId => Get("", MessageParts.TransactionId, "TransactionId");
+        /// <summary>The transaction of a received message, `guid\number`; empty if it has none.</summary>
+        public string TransactionId
+        {
+            get
+            {
+                Need(MessageParts.TransactionId, "TransactionId");
+                return received == null || !received.Transactional
+                    ? "" : MessageId.Text(MessageId.Of(received.Id, received.Transaction >> 2));
+            }
+        }
 
         public MessageQueue TransactionStatusQueue
         {

@@ -366,6 +366,13 @@ class ReceivedMessage(_Content):
         return self._fields[25]  # type: ignore[no-any-return]
 
     @property
+    def transaction(self) -> int:
+        """For a transactional message, the sum of 1 (the first message of its transaction to this queue), 2
+        (the last one) and 4 times the number of the transaction at its source; else 0.
+        """
+        return self._fields[26]  # type: ignore[no-any-return]
+
+    @property
     def recoverable(self) -> bool:
         """Whether each queue manager on the message's route kept it on disk."""
         return bool(self._fields[3] == RECOVERABLE)

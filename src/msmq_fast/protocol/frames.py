@@ -239,13 +239,14 @@ class In(IntEnum):
     TIME_TO_REACH_QUEUE = 23
     TIME_TO_BE_RECEIVED = 24
     REASON = 25
+    TRANSACTION = 26
 
 
 IN_FIELDS: Final = len(In)
 # The value of a position that an earlier version of the server does not send.
 IN_DEFAULTS: Final[tuple[Any, ...]] = (
     0, b"", "", 0, 3, 0, 0, bytes(CORRELATION_ID_SIZE), b"", None, None, 0, 0, 0, b"", 0, 0, 0, None, 0, None,
-    0, 0, LONG_LIVED, INFINITE, 0,
+    0, 0, LONG_LIVED, INFINITE, 0, 0,
 )  # fmt: skip
 
 

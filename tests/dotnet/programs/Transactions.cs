@@ -38,6 +38,7 @@ internal static partial class Program
                 transaction.Begin();
                 Throws<InvalidOperationException>(() => transaction.Begin(), "begun twice");
                 Same("work", Text(one.Receive(Soon, transaction)), "receive");
+                string identifier = null;
                 var results = new Message[500];
                 for (int index = 0; index < results.Length; index++)
                 {
@@ -53,7 +54,12 @@ internal static partial class Program
                     Message got = two.Receive(Soon);
                     Same("result " + index, Text(got), "result");
                     Same(results[index].Id, got.Id, "identifier");
+                    Same(index == 0, got.IsFirstInTransaction, "first");
+                    Same(index == results.Length - 1, got.IsLastInTransaction, "last");
+                    identifier = identifier ?? got.TransactionId;
+                    Same(identifier, got.TransactionId, "transaction");
                 }
+                True(identifier.StartsWith(results[0].Id.Substring(0, 36)), "transaction of this queue manager");
                 Same(0, one.GetAllMessages().Length, "received for good");
                 transaction.Begin();
                 two.Send("again", transaction);

@@ -27,6 +27,7 @@ namespace System.Messaging.Wire
         internal byte[] SenderId;
         internal uint TimeToReachQueue;
         internal uint TimeToBeReceived;
+        internal uint Transaction; // 1: first, 2: last, 4 times the number of the transaction
 
         internal bool Transactional => (Flags & 1) != 0;
 
@@ -65,6 +66,9 @@ namespace System.Messaging.Wire
             reader.UInt(); // move count
             message.TimeToReachQueue = (uint)reader.UInt();
             message.TimeToBeReceived = (uint)reader.UInt();
+            reader.UInt(); // reason
+            if (count > 26)
+                message.Transaction = (uint)reader.UInt();
             return message;
         }
     }
