@@ -68,9 +68,9 @@ def test_what_was_refused_is_in_the_headline(lake: Lake, audit: Any, tmp_path: P
         "1 messages wait at their sender or at a router for longer than the time allowed",
     )
     page = html.read_text()
-    assert 'class="verdict ok"' not in page
+    assert 'class="verdict good"' not in page
     for figure in figures:
-        assert f'<p class="verdict undelivered"><b>{figure}.</b></p>' in page
+        assert f'<p class="verdict warn"><b>{figure}.</b></p>' in page
         assert f"**{figure}.**" in text.read_text()
         assert figure in "; ".join(undelivered(told))
     verdicts = {

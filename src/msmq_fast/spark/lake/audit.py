@@ -198,7 +198,8 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     counters = bronze.table(spark, lake, "counters")
     proof = tables.write("gold/coverage", coverage(history, counters, wanted))
     window = history.where(F.col("day").between(F.lit(wanted.first), F.lit(wanted.last)))
-    events = timeline.named(timeline.single(window, proof))
+    restored = timeline.restored(proof)
+    events = timeline.named(timeline.single(window, restored))
     lives = lifecycle.lifecycle(lifecycle.stations(events))
     everything = tables.keep("lives", reconcile.judged(lives, proof, rules.grace_s))
     own = tables.write(
@@ -217,7 +218,7 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     tables.write("gold/duplicates", gold.duplicates(own, events))
     tables.write("gold/poison", gold.poison(own, bronze.table(spark, lake, "messages"), rules.poison_aborts))
     bases = tables.keep("bases", gold.bases(counters, proof))
-    once = gold.steps(timeline.single(history, proof))
+    once = gold.steps(timeline.single(history, restored))
     tables.write("gold/queue_minute", gold.queue_minute(once, bases, day))
     compared = gold.counters(gold.steps(history), counters, proof, bases, day)
     counted = tables.write("gold/counters", gold.with_uncounted(compared, history, day))
@@ -251,7 +252,7 @@ class _Tables:
         (rows.coalesce(1) if whole else rows).write.parquet(self._lake.path(self._stage, table))
         self._written.append(table)
         self._done()
-        return self.read(table)
+        return self._read(table, rows)
 
     def put(self, table: str, row: dict[str, Any]) -> None:
         """Writes the day's part of a table that has only one row."""
@@ -266,11 +267,13 @@ class _Tables:
         """
         rows.write.parquet(self._lake.path(self._stage, "_kept", name))
         self._done()
-        return self._spark.read.parquet(self._lake.path(self._stage, "_kept", name))
+        return self._read(f"_kept/{name}", rows)
 
-    def read(self, table: str) -> DataFrame:
-        """Returns a DataFrame that reads the day's part of a table that was written."""
-        return self._spark.read.parquet(self._lake.path(self._stage, table))
+    def _read(self, table: str, rows: DataFrame) -> DataFrame:
+        """Returns a DataFrame that reads back the rows that were written. It has their schema: to find it in
+        the files, Spark would need a job for each table.
+        """
+        return self._spark.read.schema(rows.schema).parquet(self._lake.path(self._stage, table))
 
 
 def _ranges(days: list[date]) -> str:

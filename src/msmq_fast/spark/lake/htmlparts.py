@@ -73,7 +73,8 @@ table.many td::before { content: attr(data-name) ": "; opacity: .7; } table.many
 @page { margin: 12mm; }
 @media print { body { max-width: none; margin: 0; padding: 0; font-size: 12px; } table { font-size: 9px; }
 td, th { padding: .15rem .2rem; } td { min-width: 2.5em; }
-tr, svg, .verdict, .tiles a { break-inside: avoid; } h2, h3 { break-after: avoid; }
+tr, svg, .verdict, .tiles a { break-inside: avoid; } h2, h3, .note { break-after: avoid; }
+.note { font-size: 11px; }
 nav { display: none; } * { print-color-adjust: exact; } }
 """
 

@@ -442,7 +442,7 @@ def _plain(text: str) -> str:
     names, and must not be able to change the page.
     """
     escaped = escape(visible(text), quote=False)
-    return re.sub(r"([\\|\[*_`~])", r"\\\1", escaped)
+    return re.sub(r"([\\|\[*`~])", r"\\\1", escaped)
 
 
 def markdown(found: dict[str, Any]) -> str:

@@ -16,15 +16,22 @@ _KINDS: Final = {
 }
 
 
-def single(events: DataFrame, coverage: DataFrame) -> DataFrame:
+def restored(coverage: DataFrame) -> list[str]:
+    """Returns the GUIDs of the queue managers whose store was restored from a backup."""
+    from pyspark.sql import functions as F
+
+    several = coverage.groupBy("qm").agg(F.count("*").alias("n")).where(F.col("n") > 1)
+    return [row.qm for row in several.collect()]
+
+
+def single(events: DataFrame, restored: list[str]) -> DataFrame:
     """Returns the events without those that a restored store repeats: the feed of such a store begins with
-    the events from before the backup, which the lake already has under the earlier incarnation.
+    the events from before the backup, which the lake already has under the earlier incarnation. `restored`:
+    the GUIDs of the queue managers with such a store.
     """
     from pyspark.sql import Window
     from pyspark.sql import functions as F
 
-    several = coverage.groupBy("qm").agg(F.count("*").alias("n")).where(F.col("n") > 1)
-    restored = [row.qm for row in several.collect()]
     if not restored:
         return events
     content = ("qm_guid", "feed_seq", "event", "event_time", "message_id", "lookup_id")
