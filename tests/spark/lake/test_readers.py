@@ -72,7 +72,8 @@ def test_a_report_tells_what_was_found(
         assert re.search(rf"<h3>{plot}[^<]*</h3><svg", html), plot
     assert html.count("<polyline") >= 6
     assert "NACK_RECEIVE_TIMEOUT" in html
-    assert "http" not in html.replace("http://www.w3.org/2000/svg", "")  # nothing is loaded from elsewhere
+    assert "http:" not in html.replace("http://www.w3.org/2000/svg", "")  # nothing is loaded from elsewhere
+    assert "https:" not in html
     assert f"{told['totals']['lost']} messages were acknowledged" in text.read_text()
 
 
