@@ -114,7 +114,7 @@ def found(lake: Lake) -> dict[str, list[str]]:
 
 
 @pytest.mark.long(seconds=120)
-@pytest.mark.timeout(900)
+@pytest.mark.timeout(2400)
 def test_the_days_that_changed_are_enough(
     small: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
