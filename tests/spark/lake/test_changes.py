@@ -145,7 +145,10 @@ def test_the_days_that_changed_are_enough(
     assert audited() == [day(3)]
     incremental = found(lake)
     assert audited("--all") == [day(0), day(1), day(3)]
-    assert found(lake) == incremental
+    whole = found(lake)
+    # Later counts of queues that did not exist on a day are no reason to audit it again.
+    assert set(incremental.pop("gold/counters")) <= set(whole.pop("gold/counters"))
+    assert whole == incremental
 
     monkeypatch.setattr(session, "start", None)
     assert audited() == []  # not even Spark is started

@@ -37,10 +37,10 @@ def write(lake: Lake, table: str, rows: list[dict[str, Any]], day: date = DAY) -
     lake.write_table(f"{table}/day={day}", pa.Table.from_pylist(rows))
 
 
-def filled(lake: Lake, name: str, day: date = DAY, **counts: int) -> None:
+def filled(lake: Lake, name: str, day: date = DAY, **figures: int) -> None:
     """All tables of a day, with `name` wherever a name, label or reason may be."""
     noon = datetime.combine(day, datetime.min.time(), UTC) + timedelta(hours=12)
-    sums = dict.fromkeys(COUNTS, 0) | {"sent": 1_234_567, "received": 1_234_560, "open": 3} | counts
+    sums = dict.fromkeys(COUNTS, 0) | {"sent": 1_234_567, "received": 1_234_560, "open": 3} | figures
     way = {"sender": name, "receiver": name, "dest": name}
     write(lake, "gold/reconciliation", [way | sums | {"verdict": "ok", "pending": 0}], day)
     edges = {"began_late": False, "ended_early": False, "restored": False, "rolled_back": False}
@@ -48,7 +48,12 @@ def filled(lake: Lake, name: str, day: date = DAY, **counts: int) -> None:
     feed |= {"events": 7_654_321, "missing": 0, "dropped": 0, "through": noon, "whole": True, **edges}
     write(lake, "gold/coverage", [feed], day)
     queue = {"qm": name, "queue": name}
-    write(lake, "gold/counters", [queue | {"counted": 3, "computed": 3, "equal": True}], day)
+    counts = {"counted": 4, "computed": 4, "equal": True}
+    looks = [(name, 1), (f"{name}, seldom used", 1), (f"{name}, made later", 9)]
+    counted = [
+        {"qm": name, "queue": one, "taken_at": noon + timedelta(days=days)} | counts for one, days in looks
+    ]
+    write(lake, "gold/counters", counted, day)
     life = {"message_id": name, "dest": name, "first_sent": noon, "first_arrived": noon}
     life |= {"terminal_time": noon, "reason": name, "dead_lettered": False, "acked_time": noon}
     life |= {"sender": name, "receiver": name, "seen_arrived": True}
@@ -166,6 +171,9 @@ def test_identifiers_are_no_quantities_and_journals_are_apart(tmp_path: Path) ->
         assert "| restart |" not in shown
     queues = html[html.index('<h2 id="queues">') : html.index('<h2 id="journals">')]
     assert ";journal" not in queues
+    numbers = r"<td[^>]*>host</td><td[^>]*>queue</td><td[^>]*>(\d+)</td>"
+    depths = dict(re.findall(r">(host[^<]*)</td>" + numbers, queues))
+    assert depths == {"host": "3", "host, seldom used": "4"}  # the events come first, a later count never
     assert "order_queue$" not in queues
     assert ">DIRECT=OS:host<" in queues
     journals = html[html.index('<h2 id="journals">') : html.index('<h2 id="coverage">')]

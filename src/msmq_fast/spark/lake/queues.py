@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from datetime import date, datetime
+from datetime import UTC, date, datetime, timedelta
 from typing import Any, Final
 
 from msmq_fast.spark.lake.layout import Lake
@@ -37,12 +37,14 @@ def kind_of(queue: str) -> str:
 def queue_rows(lake: Lake, day: date) -> Rows:
     """Returns one row per queue with events, messages or counts on the day, the deepest ones first.
 
-    `depth`: the number of messages at the end of the day: as the queue manager counted them, else as the
-    events tell; null if neither is known. `depth_max`: the greatest number at the end of a minute. `waiting`,
-    `oldest`, `oldest_id`: the messages of the searched days that were there at the end, and the oldest of
-    them. `equal`: whether the count is equal to the sum of the events; null if it was not compared.
+    `depth`: the number of messages at the end of the day: as the events tell, else as the queue manager
+    counted them within a day after it; null if neither is known. `depth_max`: the greatest number at the end
+    of a minute. `waiting`, `oldest`, `oldest_id`: the messages of the searched days that were there at the
+    end, and the oldest of them. `equal`: whether the count is equal to the sum of the events; null if it was
+    not compared.
     """
     found: dict[tuple[str, str], dict[str, Any]] = {}
+    end = datetime.combine(day + timedelta(days=2), datetime.min.time(), UTC)
 
     def row(qm: str, queue: str) -> dict[str, Any]:
         empty = dict.fromkeys(("depth", "depth_max", "oldest", "oldest_id", "equal"))
@@ -58,9 +60,13 @@ def queue_rows(lake: Lake, day: date) -> Rows:
             received=one["received_sum"],
         )
     for one in _all(lake, "counters", day):
+        taken = one.get("taken_at")
+        late = taken is not None and taken >= end
+        if late and (one["qm"], one["queue"]) not in found:
+            continue  # a count of a later day, of a queue that had no events on this one
         queue = row(one["qm"], one["queue"])
         queue["equal"] = one["equal"]
-        if one["counted"] is not None:
+        if queue["depth"] is None and not late:
             queue["depth"] = one["counted"]
     for one in _all(lake, "waiting", day):
         if one["qm"] and one["queue"]:
