@@ -292,7 +292,12 @@ def _show(results: list[dict[str, Any]], form: Form) -> None:
             print_result(result, form, text=_line)
     if others and form is Form.TABLE:
         verdicts = ", ".join(f"{n} {verdict}" for verdict, n in sorted(others.items()))
-        print(f"{others.total()} days are as they were at their last audit: {verdicts}", flush=True)
+        days = (
+            "1 day is as it was at its"
+            if others.total() == 1
+            else f"{others.total()} days are as they were at their"
+        )
+        print(f"{days} last audit: {verdicts}", flush=True)
 
 
 def _line(result: dict[str, Any]) -> str:
