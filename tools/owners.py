@@ -26,7 +26,7 @@ EXCEPTIONS = Path(__file__).with_suffix(".txt")
 _RECORDS = ("dataclass", "NamedTuple", "TypedDict", "Enum", "Flag", "Exception", "Error")
 _FOREIGN = r"parser\.\w+Handler|context\.sni_callback|logger\.parent"  # expat, ssl and logging want it so
 # Data, though a class elsewhere has the name.
-_RELATIONS = r".*\.(journal|transaction|queues|feed|handles|sent)|m\.acknowledge"
+_RELATIONS = r".*\.(caller|journal|transaction|queues|feed|handles|sent)|m\.acknowledge"
 _FREE = re.compile(f"({_FOREIGN}|{_RELATIONS})$")
 _NO_ENGINES = re.compile(
     r"/packet/|/_native/"
