@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 __all__ = ["computer", "controller", "provider"]
 
-pytestmark = [*NEEDS, pytest.mark.long(seconds=45)]
+pytestmark = [*NEEDS, pytest.mark.long(seconds=5)]
 
 NOBODY = UUID("00112233-4455-6677-8899-aabbccddeeff")
 

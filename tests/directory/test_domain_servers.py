@@ -19,7 +19,7 @@ from tests.support.processes.servers import Server, command, until
 
 __all__ = ["controller"]
 
-pytestmark = [*NEEDS, pytest.mark.long(seconds=60)]
+pytestmark = [*NEEDS, pytest.mark.long(seconds=20)]
 
 NAMES = {"ALPHA": "127.0.0.2", "BETA": "127.0.0.3"}
 
