@@ -173,7 +173,11 @@ def test_what_is_off_does_not_listen(server: Server, flags: tuple[str, ...], lis
         ({"RPC__QM2QM": "off"}, {"rpc", "epm"}),
         ({"RPC__REMOTE_READ": "off"}, {"rpc", "qm2qm", "epm"}),
         ({"RPC__QM2QM": "off", "RPC__QMCOMM": "off"}, {"rpc", "epm"}),
-        ({"RPC__QM2QM": "off", "RPC__QMCOMM": "off", "RPC__REMOTE_READ": "off"}, set()),
+        ({"RPC__QM2QM": "off", "RPC__QMCOMM": "off", "RPC__REMOTE_READ": "off"}, {"rpc", "epm"}),
+        (
+            {"RPC__QM2QM": "off", "RPC__QMCOMM": "off", "RPC__REMOTE_READ": "off", "RPC__QMMGMT": "off"},
+            set(),
+        ),
         ({"RPC__EPM": "off"}, {"rpc", "qm2qm"}),
         ({"RPC__EPM": "external"}, {"rpc", "qm2qm"}),
         ({"QUEUE_MANAGER__HARDENED": "on"}, set()),

@@ -47,7 +47,7 @@ enum frame {
 enum { FRAME_HEADER = 9, FRAME_LEAST = 5 }; /* bytes: with the length field; of the smallest length field's value */
 
 enum { SEND_IDS = 1, SEND_SINGLE = 4 };
-enum { OUT_FIELDS = 22, IN_FIELDS = 26, LIMIT_FIELDS = 7 };
+enum { OUT_FIELDS = 22, IN_FIELDS = 27, LIMIT_FIELDS = 7 };
 enum { MESSAGE_TRANSACTIONAL = 1, MESSAGE_AUTHENTICATED = 2 };
 
 #endif
