@@ -27,8 +27,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
-from pyarrow import parquet
-
 from bench import appload
 from bench.appload import AppLoad
 from bench.measure import Figures
@@ -36,6 +34,7 @@ from bench.process import disk_bytes, family_cpu_s
 from bench.report import Check
 from bench.server import Server
 from msmq_fast.client.bulk.client import BulkClient
+from msmq_fast.spark.lake.layout import Lake
 
 __all__ = ["Archived", "Result", "Sample", "checks", "follow", "grows"]
 
@@ -86,23 +85,16 @@ class Result:
 
 
 class Archived:
-    """What the complete batches of a lake hold; looks at each batch once."""
+    """What the tables of a lake hold."""
 
     def __init__(self, root: Path) -> None:
-        self._root = root
-        self._known: dict[str, int] = {}
-        self._rows: dict[str, int] = dict.fromkeys(("events", "messages", "bodies"), 0)
+        self._tables = {
+            name: Lake(str(root)).table(f"bronze/{name}") for name in ("events", "messages", "bodies")
+        }
 
     def look(self) -> dict[str, int]:
         """Rows of each bronze table, as of now."""
-        for table in self._rows:
-            for mark in sorted((self._root / "bronze" / table).glob("run=*/batch=*/_SUCCESS")):
-                batch = str(mark.parent)
-                if batch not in self._known:
-                    files = mark.parent.glob("*.parquet")
-                    self._known[batch] = sum(parquet.read_metadata(file).num_rows for file in files)
-                    self._rows[table] += self._known[batch]
-        return dict(self._rows)
+        return {name: sum(file.rows for file in table.files()) for name, table in self._tables.items()}
 
 
 class _Load:

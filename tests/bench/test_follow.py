@@ -4,33 +4,27 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
-from pyarrow import parquet
 
 from bench.follow import Archived, Result, Sample, checks, follow, grows
+from msmq_fast.spark.lake.layout import Lake
+from tests.spark.lake.lakes import write_batch
 
 
 def sample(seconds: float, behind_s: float, sent: int = 0) -> Sample:
     return Sample(seconds, sent, 0, 0, 0, behind_s, 0, 0)
 
 
-def batch(lake: Path, table: str, number: int, rows: int, *, success: bool = True) -> None:
-    directory = lake / f"bronze/{table}/run=r/batch={number:010d}"
-    directory.mkdir(parents=True)
-    parquet.write_table(pa.table({"x": range(rows)}), directory / "a.parquet")
-    if success:
-        (directory / "_SUCCESS").touch()
-
-
-def test_only_complete_batches_are_archived(tmp_path: Path) -> None:
-    archived = Archived(tmp_path)
+def test_only_committed_batches_are_archived(tmp_path: Path) -> None:
+    lake = Lake.create(str(tmp_path / "lake"))
+    archived = Archived(tmp_path / "lake")
     assert archived.look() == {"events": 0, "messages": 0, "bodies": 0}
-    batch(tmp_path, "events", 0, 5)
-    batch(tmp_path, "events", 1, 7, success=False)
-    batch(tmp_path, "messages", 0, 2)
+    event = {"qm_guid": "q", "event_time": 0}
+    write_batch(lake, "events", 0, [event] * 5)
+    write_batch(lake, "events", 1, [event] * 7, success=False)
+    write_batch(lake, "messages", 0, [{"message_id": "m"}] * 2)
     assert archived.look() == {"events": 5, "messages": 2, "bodies": 0}
-    (tmp_path / "bronze/events/run=r/batch=0000000001/_SUCCESS").touch()
+    write_batch(lake, "events", 1, [event] * 7)
     assert archived.look()["events"] == 12
 
 

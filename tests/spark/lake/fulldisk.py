@@ -18,16 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
-from pyarrow import parquet
 
 from msmq_fast.protocol.arrow import arrow_schema
 from msmq_fast.protocol.columns import chosen
+from msmq_fast.spark.lake.delta import Landed
 from msmq_fast.spark.lake.failures import explained
-from msmq_fast.spark.lake.landing import Landed, Landing
+from msmq_fast.spark.lake.landing import Landing
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.writing import Placing
 from tests.spark.fakeserver import serving
+from tests.spark.lake.lakes import contents
 
 LEFT = 400_000
 """Bytes that are free while the disk is full."""
@@ -47,8 +48,7 @@ def full(directory: Path) -> Iterator[None]:
 
 
 def rows_of(lake: Lake, table: str) -> int:
-    files = [path for batch in lake.batches(table) for path in Path(batch.path).glob("*.parquet")]
-    return sum(parquet.read_metadata(path).num_rows for path in files)
+    return len(contents(lake, table))
 
 
 def tasks(directory: Path) -> dict[str, Any]:
@@ -56,14 +56,14 @@ def tasks(directory: Path) -> dict[str, Any]:
     lake = Lake.create(str(directory / "lake"))
     rows = [{"message_id": f"m{number}", "body": body} for number, body in enumerate(BODIES)]
     batch = pa.RecordBatch.from_pylist(rows, schema=arrow_schema(chosen("message_id,body")))
-    landing = Landing(lake.root, "r", events=False)
+    landing = Landing(lake.root, events=False)
     said = ""
     with full(directory):
         try:
             landing.land([batch])
         except OSError as error:
             said = str(explained(error))
-        left = lake.names("_arriving/r")
+        left = [str(path) for path in Path(lake.root).rglob("*.parquet")]
     landed = landing.land([batch]).to_pylist()
     Placing(lake, "messages", "r", lambda rows: None).place([Landed(**row) for row in landed], 0)
     return {"said": said, "left": left, "messages": rows_of(lake, "messages")}

@@ -6,17 +6,19 @@ import json
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
+import pyarrow as pa
 import pytest
 
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import session
 from msmq_fast.spark.lake.changes import note, outdated
+from msmq_fast.spark.lake.files import Files
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.rules import Rules
-from msmq_fast.spark.lake.tables import GOLD
+from msmq_fast.spark.lake.tables import GOLD, SILVER_EVENTS, table_schema
 from tests.spark.lake.feeds import DAY, Pair, depths
-from tests.spark.lake.lakes import write_batch
+from tests.spark.lake.lakes import write_batch, write_day
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -31,36 +33,41 @@ def day(number: int) -> date:
     return FIRST + timedelta(days=number)
 
 
-def write(lake: Lake, path: str, rows: list[dict[str, Any]]) -> None:
-    import pyarrow as pa
+def write(lake: Lake, table: str, day: date, row: dict[str, Any]) -> None:
+    write_day(lake, table, str(day), pa.Table.from_pylist([row]))
 
-    lake.write_table(path, pa.Table.from_pylist(rows))
+
+def write_event(lake: Lake, day: date, qm: str) -> None:
+    """A part of silver that a merge has made."""
+    files = Files(lake)
+    files.write("silver/events", pa.table({"feed_seq": [1]}), {"day": str(day), "qm": qm})
+    lake.table("silver/events").commit(files.close(), table_schema(SILVER_EVENTS))
 
 
 def audit_note(lake: Lake, number: int, rules: Rules) -> None:
     """What an audit leaves behind."""
     end = datetime.combine(day(number + 1), datetime.min.time(), UTC)
-    write(lake, f"gold/reconciliation/day={day(number)}", [{"verdict": "ok"}])
-    write(lake, f"gold/coverage/day={day(number)}", [{"qm": "q", "incarnation": 1, "through": end}])
-    write(lake, f"gold/audits/day={day(number)}", [note(lake, day(number), rules)])
+    write(lake, "gold/reconciliation", day(number), {"verdict": "ok"})
+    write(lake, "gold/coverage", day(number), {"qm": "q", "incarnation": 1, "through": end})
+    write(lake, "gold/audits", day(number), note(lake, day(number), rules))
 
 
 def test_what_is_outdated_is_known_without_spark(tmp_path: Path) -> None:
     lake, rules = Lake.create(str(tmp_path / "lake")), Rules(lookback=2, now=FAR)
     days = [day(number) for number in range(8)]
     for one in days:
-        write(lake, f"silver/events/day={one}/qm=q", [{"feed_seq": 1}])
+        write_event(lake, one, "q")
     assert outdated(lake, days, rules).certain == days
     for number in range(8):
         audit_note(lake, number, rules)
     assert outdated(lake, days, rules) == ([], {})
     assert outdated(lake, days, Rules(lookback=2, now=FAR, gone=("q",))).certain == days
 
-    write_batch(lake, "counters", 0, [])
+    write_batch(lake, "counters", 0, [{"taken_at": DAY}])
     assert outdated(lake, days, rules) == ([], {one: [] for one in days})
     for number in range(8):
         audit_note(lake, number, rules)
-    write(lake, f"silver/events/day={day(5)}/qm=other", [{"feed_seq": 1}])
+    write_event(lake, day(5), "other")
     near = {day(number): [day(5)] for number in (3, 4, 6, 7)}
     assert outdated(lake, days, rules) == ([day(5)], near)
 
@@ -68,10 +75,10 @@ def test_what_is_outdated_is_known_without_spark(tmp_path: Path) -> None:
 def test_a_day_is_audited_again_when_it_is_over(tmp_path: Path) -> None:
     lake = Lake.create(str(tmp_path / "lake"))
     noon = DAY + timedelta(hours=12)
-    write(lake, f"silver/events/day={day(0)}/qm=q", [{"feed_seq": 1}])
-    write(lake, f"gold/reconciliation/day={day(0)}", [{"verdict": "ok"}])
-    write(lake, f"gold/coverage/day={day(0)}", [{"qm": "q", "incarnation": 1, "through": noon}])
-    write(lake, f"gold/audits/day={day(0)}", [note(lake, day(0), Rules(now=noon))])
+    write_event(lake, day(0), "q")
+    write(lake, "gold/reconciliation", day(0), {"verdict": "ok"})
+    write(lake, "gold/coverage", day(0), {"qm": "q", "incarnation": 1, "through": noon})
+    write(lake, "gold/audits", day(0), note(lake, day(0), Rules(now=noon)))
     assert outdated(lake, [day(0)], Rules(now=noon)) == ([], {})
     assert outdated(lake, [day(0)], Rules(now=noon + timedelta(hours=8))).certain == [day(0)]
 

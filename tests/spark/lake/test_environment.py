@@ -87,10 +87,10 @@ def test_a_java_that_does_not_start_is_one_line(tmp_path: Path) -> None:
     temporary = tmp_path / "temporary"
     temporary.mkdir()
     given = {"JAVA_HOME": str(home), "TMPDIR": str(temporary)}
-    done = run(tmp_path, "audit", "--lake", lake, **given)
+    done = run(tmp_path, "verify", "--lake", lake, **given)
     assert (done.returncode, done.stdout) == (Exit.FAILURE, "")
     assert done.stderr == (
-        f"msmq-lake audit: Spark's Java ({home}) did not start: Error: this is no Java; "
+        f"msmq-lake verify: Spark's Java ({home}) did not start: Error: this is no Java; "
         "-v shows all that it writes\n"
     )
     known = dict(line.partition("=")[::2] for line in (home / "environment").read_text().splitlines())
@@ -139,6 +139,7 @@ def test_verbs_run_with_an_empty_environment(tmp_path: Path) -> None:
             ("report", *lake, "--markdown", str(tmp_path / "report.md")),
             ("compact", *lake),
             ("verify", *lake),
+            ("migrate", *lake),
             ("replay", *lake, *url, "--to", "again"),
             ("import", *url, "--to", "again", "--apply", str(rows)),
             settle,

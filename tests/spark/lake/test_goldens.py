@@ -78,7 +78,7 @@ def test_the_json_of_the_lake(
     write_batch(lake, "counters", 0, traffic.told())
     silver.merge(small, lake)
     goldens = Runner(capsys)
-    for verb in ("audit", "report", "compact", "verify"):
+    for verb in ("audit", "report", "compact", "verify", "migrate"):
         goldens.check(verb, "--lake", lake.root)
     assert not goldens.wrong, "\n".join(goldens.wrong)
 

@@ -162,6 +162,7 @@ def test_each_command_names_what_it_reads_and_writes() -> None:
         "report": "--lake /lake --html /page.html",
         "compact": "--lake /lake",
         "verify": "--lake /lake",
+        "migrate": "--lake /lake",
         "settle": "--checkpoint /c --url msmq+bulk://a:1802 --subscription reports",
         "replay": "--lake /lake --url msmq+bulk://a:1802 --to again",
         "import": "--url msmq+bulk://a:1802 --to orders --apply /rows.jsonl",

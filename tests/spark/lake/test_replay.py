@@ -160,9 +160,9 @@ def test_messages_of_one_number_have_an_order(small: SparkSession, tmp_path: Pat
         for name, at in (("b", 0), ("a", 1), ("c", 1), (None, 2), (None, 3))
     ]
     write_batch(lake, "messages", 0, rows[::-1] if turned else rows)
-    lake.write_table("bronze/bodies/run=x/batch=0000000000", pa.table({"body_sha256": ["h"], "body": [b"x"]}))
+    write_batch(lake, "bodies", 0, [{"body_sha256": "h", "body": b"x"}])
     Replay(lake, Request("true", "to", "q", 10), 1).choose(small, unsigned=False)
-    (chosen,) = Path(lake.root).glob("_state/replays/*.rows")
+    (chosen,) = Path(lake.root).glob("_state/replays/*.rows/*.parquet")
     table = parquet.read_table(chosen, columns=["message_id"])
     assert table["message_id"].to_pylist() == ["b", "a", "c", None, None]
 
@@ -225,7 +225,7 @@ def test_a_message_is_one_wherever_it_was_seen(small: SparkSession, tmp_path: Pa
     rows = [row("a", "DIRECT=OS:b\\q", 1, "m"), row("b", "b\\q", 2, "m")]
     rows += [row("b", "b\\q", number, None) for number in (3, 4, 5)]
     write_batch(lake, "messages", 0, rows)
-    lake.write_table("bronze/bodies/run=x/batch=0000000000", pa.table({"body_sha256": ["h"], "body": [b"x"]}))
+    write_batch(lake, "bodies", 0, [{"body_sha256": "h", "body": b"x"}])
     job = Replay(lake, Request("true", "to", "q", 10), 1)
     found = job.choose(small, unsigned=False)
     assert found["rows"] == 1 + 3

@@ -18,6 +18,7 @@ from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.reporthtml import page
 from msmq_fast.spark.lake.reporttext import markdown
 from msmq_fast.spark.lake.summary import COUNTS, gather
+from tests.spark.lake.lakes import write_day
 
 DAY = date(2026, 3, 1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)
@@ -34,7 +35,7 @@ ROW = {
 
 
 def write(lake: Lake, table: str, rows: list[dict[str, Any]], day: date = DAY) -> None:
-    lake.write_table(f"{table}/day={day}", pa.Table.from_pylist(rows))
+    write_day(lake, table, str(day), pa.Table.from_pylist(rows))
 
 
 def filled(lake: Lake, name: str, day: date = DAY, **figures: int) -> None:

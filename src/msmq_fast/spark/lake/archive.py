@@ -6,7 +6,6 @@ import argparse
 import signal
 import threading
 import time
-import uuid
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -14,8 +13,9 @@ from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.columns import chosen
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import counting, session
+from msmq_fast.spark.lake.checkpoints import Checkpoints
 from msmq_fast.spark.lake.failures import explaining
-from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
+from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.tables import MESSAGES
 from msmq_fast.spark.restarting import Restarts
@@ -38,6 +38,7 @@ _NEEDED: Final = (
     "arrival_seq",
     "arrived_time",
     "message_id",
+    "body_kept",
     "schema_version",
 )
 _LOOK_S: Final = 60.0
@@ -71,7 +72,7 @@ class Source:
         except ValueError as error:
             raise CommandError(Exit.USAGE, f"--url: {error}") from None
 
-    def stream(self, spark: SparkSession, content: str, lake: Lake, run: str) -> DataFrame:
+    def stream(self, spark: SparkSession, content: str, lake: Lake) -> DataFrame:
         """Return a streaming DataFrame for one kind of content. Its tasks write the content to files, and
         each of its rows describes one of these files. If events were lost, the stream does not fail:
         the coverage of the lake shows which ones are missing.
@@ -83,7 +84,6 @@ class Source:
         spark.dataSource.register(LandingSource)
         options = {
             "lake": lake.root,
-            "run": run,
             "url": ",".join(self.urls),
             "content": content,
             "startingOffsets": "earliest",
@@ -113,13 +113,21 @@ class Source:
 
 
 class Archive:
-    """One archive job of a lake: a streaming query for each kind of content, with checkpoints in the lake."""
+    """One archive job of a lake: a streaming query for each kind of content, with its checkpoints."""
 
-    def __init__(self, spark: SparkSession, lake: Lake, name: str, source: Source) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        lake: Lake,
+        name: str,
+        source: Source,
+        checkpoints: Checkpoints | None = None,
+    ) -> None:
         self._spark = spark
         self._lake = lake
         self._name = name
         self._source = source
+        self._checkpoints = checkpoints or Checkpoints(lake, name)
         self.archived = dict.fromkeys(source.contents, 0)
         self._shown = 0
 
@@ -184,38 +192,22 @@ class Archive:
         for client in self._source.clients():
             with client:
                 rows += counting.look(client)
-        counting.note(self._lake, self._name, rows)
+        counting.note(self._lake, rows)
 
     def _start(self, content: str, **trigger: Any) -> StreamingQuery:
-        checkpoint = f"_state/checkpoints/{self._name}/{content}"
-        run = self._run(content, fresh=not self._lake.exists(checkpoint))
         table = EVENTS if content == EVENTS else "messages"
         from msmq_fast.spark.lake.writing import Placing  # imported late: pyarrow is not needed for --help
 
+        run = self._checkpoints.run(content)
         place = Placing(self._lake, table, run, lambda rows: self._count(content, rows))
-        place.tidy()
         return (
-            self._source.stream(self._spark, content, self._lake, run)
+            self._source.stream(self._spark, content, self._lake)
             .writeStream.queryName(f"{self._name} {content}")
             .foreachBatch(place)
-            .option("checkpointLocation", self._lake.path(checkpoint))
+            .option("checkpointLocation", self._checkpoints.path(content))
             .trigger(**trigger)
             .start()
         )
-
-    def _run(self, content: str, *, fresh: bool) -> str:
-        """Returns the name of the run for one kind of content; the directories of its batches have this name.
-        `fresh`: there is no checkpoint. Each checkpoint has its own run, because batch numbers start again at
-        0 without a checkpoint. The name also shows whether bodies are stored.
-        """
-        path = f"_state/runs/{self._name}-{content}.json"
-        known = self._lake.read_json(path)
-        kept = content == EVENTS or (self._source.bodies and "body" not in self._source.redacted)
-        if known is not None and not fresh and known["run"].endswith(HEADERS_ONLY) is not kept:
-            return str(known["run"])
-        run = f"{self._name}-{content}-{uuid.uuid4()}{'' if kept else HEADERS_ONLY}"
-        self._lake.write_json(path, {"run": run})
-        return run
 
     def _count(self, content: str, rows: int) -> None:
         self.archived[content] += rows
@@ -229,7 +221,10 @@ class Archive:
 
 def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
-        "--lake", required=True, metavar="DIR", help="directory of the lake: a path, file: or hdfs:"
+        "--lake",
+        required=True,
+        metavar="DIR",
+        help="directory of the lake: a path, or a URL such as s3://bucket/lake",
     )
     parser.add_argument(
         "--url",
@@ -273,6 +268,12 @@ def _add_arguments(parser: Parser) -> None:
         "--name", default="main", help="name of this job, if several write to one lake; default: main"
     )
     parser.add_argument(
+        "--checkpoints",
+        metavar="DIR",
+        help="directory for the progress of this job; default: in the lake, or for a lake in an object store "
+        "below ~/.local/state/msmq-lake",
+    )
+    parser.add_argument(
         "--token-file",
         metavar="FILE",
         help="file with the token; default: the token in the environment variable MSMQ_FAST_TOKEN",
@@ -293,8 +294,9 @@ def _run(arguments: argparse.Namespace) -> int:
     Lake(arguments.lake)  # rejects a path that cannot hold a lake before any server is asked
     total = _reach(source)
     lake = Lake.create(arguments.lake)
-    with lake.archiving(arguments.name), Progress("archive", total) as progress:
-        archive = Archive(session.start("archive"), lake, arguments.name, source)
+    checkpoints = Checkpoints(lake, arguments.name, arguments.checkpoints)
+    with checkpoints.alone(), Progress("archive", total) as progress:
+        archive = Archive(session.start("archive"), lake, arguments.name, source, checkpoints)
         if arguments.follow:
             archive.follow(arguments.interval, progress, _asked_to_end())
         else:

@@ -14,8 +14,9 @@ from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import bronze, changes, gold, lifecycle, reconcile, session, silver, timeline
 from msmq_fast.spark.lake.arguments import day_argument
 from msmq_fast.spark.lake.coverage import Wanted, coverage
+from msmq_fast.spark.lake.delta import Conflict, Landed, Mark
 from msmq_fast.spark.lake.failures import explaining
-from msmq_fast.spark.lake.layout import Lake, Swap
+from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.rules import Rules
 from msmq_fast.spark.lake.sequences import sequence_gaps
@@ -27,8 +28,11 @@ from msmq_fast.terminal.progress import Progress
 from msmq_fast.terminal.values import duration, number
 
 if TYPE_CHECKING:
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+_LAST: Final = "gold/reconciliation"
+_NOTES: Final = "gold/audits"
 _STEPS: Final = 15
 
 _READ: Final = ("bronze/events", "bronze/counters", "silver/events")
@@ -102,28 +106,25 @@ def _run(arguments: argparse.Namespace) -> int:
         datetime.now(UTC),
         tuple(arguments.gone),
     )
-    with lake.exclusive("audit"):
-        engine = _Engine(lake)
-        if changes.unmerged(lake):
-            silver.merge(engine.spark, lake)
-        days = [arguments.day] if arguments.day else silver.days(lake)
-        if not days:
-            raise CommandError(
-                Exit.EMPTY, f"{arguments.lake} has no events yet: run `msmq-lake archive` first"
-            )
-        closed = {day for day in days if _closed(lake, day)}
-        if arguments.day in closed:
-            raise CommandError(
-                Exit.REFUSED,
-                f"{arguments.day} cannot be audited again: `compact --keep-bronze` deleted the counts of "
-                f"the queue managers; `msmq-lake report --day {arguments.day}` shows its last audit",
-            )
-        open_days = [day for day in days if day not in closed]
-        if arguments.day or arguments.all:
-            fresh = _audit_all(engine, open_days, rules)
-        else:
-            fresh = _audit_changed(engine, open_days, rules)
-        results = [outcome(lake, day) | {"audited_now": day in fresh} for day in days]
+    engine = _Engine(lake)
+    if changes.unmerged(lake):
+        silver.merge(engine.spark, lake)
+    days = [arguments.day] if arguments.day else silver.days(lake)
+    if not days:
+        raise CommandError(Exit.EMPTY, f"{arguments.lake} has no events yet: run `msmq-lake archive` first")
+    closed = {day for day in days if _closed(lake, day)}
+    if arguments.day in closed:
+        raise CommandError(
+            Exit.REFUSED,
+            f"{arguments.day} cannot be audited again: `compact --keep-bronze` deleted the counts of "
+            f"the queue managers; `msmq-lake report --day {arguments.day}` shows its last audit",
+        )
+    open_days = [day for day in days if day not in closed]
+    if arguments.day or arguments.all:
+        fresh = _audit_all(engine, open_days, rules)
+    else:
+        fresh = _audit_changed(engine, open_days, rules)
+    results = [outcome(lake, day) | {"audited_now": day in fresh} for day in days]
     _show(results, arguments.form)
     return Exit.OK
 
@@ -139,7 +140,7 @@ class _Engine:
     @cached_property
     def spark(self) -> SparkSession:
         """The session."""
-        size = sum(size for table in _READ for _, size in self.lake.files(table))
+        size = sum(file.size for name in _READ for file in self.lake.table(name).files())
         return session.start("audit", small=size < _SMALL_BYTES)
 
 
@@ -174,16 +175,17 @@ def audit(
     """Rewrites silver/lifecycle and the gold tables of one day. Returns the summary of the day. silver/events
     must be up to date.
 
-    Raises CommandError if the lake has no events of that day.
+    Raises CommandError if the lake has no events of that day, and Conflict if another process audits it, too.
     """
     if day not in silver.days(lake):
         raise CommandError(
             Exit.EMPTY, f"the lake has no events of {day}; it has {_ranges(silver.days(lake))}"
         )
-    note = changes.note(lake, day, rules)
     with _Tables(spark, lake, day, done) as tables:
-        tables.put("gold/audits", note)
+        note = changes.note(lake, day, rules)
+        tables.note(note)
         _fill(spark, lake, day, rules, tables, sum(json.loads(note["events"]).values()))
+        tables.commit()
     return outcome(lake, day)
 
 
@@ -201,7 +203,7 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     restored = timeline.restored(proof)
     events = timeline.named(timeline.single(window, restored))
     lives = lifecycle.lifecycle(lifecycle.stations(events))
-    everything = tables.keep("lives", reconcile.judged(lives, proof, rules.grace_s))
+    everything = tables.keep(reconcile.judged(lives, proof, rules.grace_s))
     own = tables.write(
         "silver/lifecycle", everything.where(F.col("day") == F.lit(day)).drop("day"), whole=False
     )
@@ -217,7 +219,7 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     tables.write("gold/undelivered", gold.undelivered(own))
     tables.write("gold/duplicates", gold.duplicates(own, events))
     tables.write("gold/poison", gold.poison(own, bronze.table(spark, lake, "messages"), rules.poison_aborts))
-    bases = tables.keep("bases", gold.bases(counters, proof))
+    bases = tables.keep(gold.bases(counters, proof))
     once = gold.steps(timeline.single(history, restored))
     tables.write("gold/queue_minute", gold.queue_minute(once, bases, day))
     compared = gold.counters(gold.steps(history), counters, proof, bases, day)
@@ -226,54 +228,91 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
 
 
 class _Tables:
-    """Writes the tables of one day to a staging directory, and moves them into place together at the end."""
+    """Writes the tables of one day; when all are written, `commit` puts them in the place of the last audit.
+
+    The note in gold/audits says which events the tables of the day are made of, so that it must never be
+    newer than one of them, whatever is killed and whatever runs at the same time:
+
+    1. Every audit of a day has a number, two greater than that of the audit before it. It is the mark of its
+       commits, and its commits fail as soon as a later audit has begun to commit.
+    2. The first commit takes the old note away, the last one adds the new note. A day without a note is
+       audited again.
+    3. Each other table gets the day in one step. gold/reconciliation is last, because it makes the day an
+       audited one.
+    """
 
     def __init__(self, spark: SparkSession, lake: Lake, day: date, done: Callable[[], None]) -> None:
         self._spark = spark
         self._lake = lake
         self._day = day
         self._done = done
-        self._stage = lake.staging()
-        self._written: list[str] = []
+        self._mark = f"day={day}"
+        self._last = lake.table(_NOTES).marked(self._mark) or 0
+        self._written: dict[str, tuple[list[Landed], pa.Schema]] = {}
+        self._kept: list[DataFrame] = []
 
     def __enter__(self) -> _Tables:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            moves = [(f"{self._stage}/{table}", f"{table}/day={self._day}") for table in self._written]
-            self._lake.swap(Swap([], moves))
-        self._lake.delete(self._stage)
+    def __exit__(self, *_: object) -> None:
+        for rows in self._kept:
+            rows.unpersist()
+
+    def commit(self) -> None:
+        """Replaces the day in the tables that were written. Raises Conflict if another audit of the day has
+        begun to do so since this object was made.
+        """
+        self._replace(_NOTES, [], self._last + 1)
+        tables = self._written.keys() - {_NOTES}
+        for name in sorted(tables, key=lambda name: (name == _LAST, name)):
+            self._replace(name, self._written[name][0], self._last + 1)
+        self._replace(_NOTES, self._written[_NOTES][0], self._last + 2)
+
+    def _replace(self, name: str, files: list[Landed], number: int) -> None:
+        import pyarrow as pa
+
+        table = self._lake.table(name)
+        done = table.commit(
+            files,
+            self._written[name][1].append(pa.field("day", pa.date32())),
+            removed=table.files(day=str(self._day)),
+            marks=[Mark(self._mark, number)],
+        )
+        if not done:
+            raise Conflict(f"{name}: another process has audited {self._day}")
 
     def write(self, table: str, rows: DataFrame, *, whole: bool = True) -> DataFrame:
         """Writes the day's part of a table, and returns a DataFrame that reads it back. `whole`: writes a
         single file, for a small table.
         """
-        (rows.coalesce(1) if whole else rows).write.parquet(self._lake.path(self._stage, table))
-        self._written.append(table)
-        self._done()
-        return self._read(table, rows)
+        from msmq_fast.spark.lake import frames
 
-    def put(self, table: str, row: dict[str, Any]) -> None:
-        """Writes the day's part of a table that has only one row."""
+        files = frames.write(
+            rows.coalesce(1) if whole else rows, self._lake, table, partition={"day": str(self._day)}
+        )
+        self._written[table] = files, frames.arrow_of(rows.schema)
+        self._done()
+        return frames.read(self._spark, self._lake, table, rows.schema, frames.landed(files))
+
+    def note(self, row: dict[str, Any]) -> None:
+        """Writes the note of the audit, a row of gold/audits."""
         import pyarrow as pa
 
-        self._lake.write_table(f"{self._stage}/{table}", pa.Table.from_pylist([row]))
-        self._written.append(table)
+        from msmq_fast.spark.lake.files import Files
 
-    def keep(self, name: str, rows: DataFrame) -> DataFrame:
-        """Writes an intermediate result that several tables need, and returns a DataFrame that reads it back.
-        It is deleted at the end of the audit.
+        files, rows = Files(self._lake), pa.Table.from_pylist([row])
+        files.write(_NOTES, rows, {"day": str(self._day)})
+        self._written[_NOTES] = files.close(), rows.schema
+
+    def keep(self, rows: DataFrame) -> DataFrame:
+        """Returns an intermediate result that several tables need, computed once, until the end of the
+        audit.
         """
-        rows.write.parquet(self._lake.path(self._stage, "_kept", name))
+        from pyspark import StorageLevel
+
+        self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
         self._done()
-        return self._read(f"_kept/{name}", rows)
-
-    def _read(self, table: str, rows: DataFrame) -> DataFrame:
-        """Returns a DataFrame that reads back the rows that were written. It has their schema: to find it in
-        the files, Spark would need a job for each table.
-        """
-        return self._spark.read.schema(rows.schema).parquet(self._lake.path(self._stage, table))
+        return self._kept[-1]
 
 
 def _ranges(days: list[date]) -> str:

@@ -1,13 +1,14 @@
-"""Reads bronze tables, complete batches only, and shapes their rows for declarative pipelines."""
+"""Reads bronze tables, and shapes their rows for declarative pipelines."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Iterable
 from datetime import date
 from typing import TYPE_CHECKING
 
-from msmq_fast.spark.lake.layout import SCHEMA_VERSION, Lake
-from msmq_fast.spark.lake.tables import BODIES, COUNTERS, EVENTS, MESSAGES, ddl, load
+from msmq_fast.spark.lake.delta import File
+from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.tables import BODIES, COUNTERS, EVENTS, MESSAGES, SCHEMA_VERSION
 
 if TYPE_CHECKING:
     from pyspark.sql import Column, DataFrame, SparkSession
@@ -17,14 +18,15 @@ COLUMNS = {"events": EVENTS, "messages": MESSAGES, "bodies": BODIES, "counters":
 
 
 def table(spark: SparkSession, lake: Lake, name: str) -> DataFrame:
-    """Returns a bronze table with the columns of this release: columns that older batches lack are null."""
-    return read(spark, name, [batch.path for batch in lake.batches(name)])
+    """Returns a bronze table with the columns of this release: columns that older files lack are null."""
+    return read(spark, lake, name, lake.table(f"bronze/{name}").files())
 
 
-def read(spark: SparkSession, name: str, paths: list[str]) -> DataFrame:
-    """Returns the rows of a bronze table in the batches whose directories are `paths`."""
-    columns = COLUMNS[name]
-    return load(spark.read, columns, *paths) if paths else spark.createDataFrame([], ddl(columns))
+def read(spark: SparkSession, lake: Lake, name: str, files: Iterable[File]) -> DataFrame:
+    """Returns the rows of files of a bronze table."""
+    from msmq_fast.spark.lake import frames
+
+    return frames.read(spark, lake, f"bronze/{name}", COLUMNS[name], files)
 
 
 def counted_since(lake: Lake) -> date | None:

@@ -1,8 +1,9 @@
 """Finds the days whose audit would have another result than their last one, so that an audit need not repeat
 the others.
 
-Every audit stores a note in gold/audits: its rules, and how many events the lake had of each day that it
-searched. Silver only gains events, so an equal number means equal events. The days are checked in two steps:
+Every audit stores a note in gold/audits: its rules, how many events the lake had of each day that it
+searched, and how many counts of each day. These tables only gain rows, until a whole day is deleted: an equal
+number means equal rows. The days are checked in two steps:
 
 1. `outdated` needs no Spark. A day is outdated if it has no note, other rules, more events than before, or
    was not over at its last audit. It is `doubtful` if a day around it has more events, or the queue managers
@@ -15,20 +16,23 @@ searched. Silver only gains events, so an equal number means equal events. The d
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterable
+from collections import Counter
+from collections.abc import Collection
 from datetime import UTC, date, datetime, timedelta
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from msmq_fast.spark.lake import bronze, silver
 from msmq_fast.spark.lake.coverage import Wanted
-from msmq_fast.spark.lake.layout import Lake, latest
+from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.rules import Rules
 from msmq_fast.spark.lake.summary import audited, gold_rows
-from msmq_fast.spark.lake.tables import load
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_EVENTS: Final = "bronze/events"
+_COUNTERS: Final = "bronze/counters"
+_SILVER: Final = "silver/events"
 _LIVES: Final = "silver/lifecycle"
 _DAY: Final = timedelta(days=1)
 _EPOCH: Final = datetime(1970, 1, 1, tzinfo=UTC)
@@ -47,28 +51,26 @@ class Outdated(NamedTuple):
 
 def unmerged(lake: Lake) -> bool:
     """Returns whether bronze has events that are not in silver yet."""
-    known = silver.merged(lake)
-    return any(batch.number > known.get(batch.run, -1) for batch in lake.batches("events"))
+    return bool(lake.table(_EVENTS).since(silver.merged(lake)).files)
 
 
 def note(lake: Lake, day: date, rules: Rules) -> dict[str, Any]:
     """Returns the row of gold/audits for an audit of a day that begins now."""
-    around = _around(day, rules.lookback)
-    counts = {str(one): number for one, number in _counts(lake, around).items() if number}
+    events = _rows(lake, _SILVER)
+    around = {str(one) for one in _around(day, rules.lookback)}
     return {
         "audited_at": datetime.now(UTC),
         "until": _wanted(day, rules).until,
         "rules": json.dumps(_rules(rules)),
-        "events": json.dumps(counts),
-        "counters": json.dumps(latest(lake.batches("counters"))),
+        "events": json.dumps({one: n for one, n in events.items() if one in around}),
+        "counters": json.dumps(_rows(lake, _COUNTERS)),
     }
 
 
 def outdated(lake: Lake, days: Collection[date], rules: Rules) -> Outdated:
     """Returns which of the days are outdated or doubtful; see the head of this module."""
     known = set(audited(lake))
-    counts = _counts(lake, days)
-    counters = latest(lake.batches("counters"))
+    events, counters = _rows(lake, _SILVER), _rows(lake, _COUNTERS)
     certain: list[date] = []
     doubtful: dict[date, list[date]] = {}
     for day in sorted(days):
@@ -76,11 +78,11 @@ def outdated(lake: Lake, days: Collection[date], rules: Rules) -> Outdated:
         if not notes or json.loads(notes[0]["rules"]) != _rules(rules):
             certain.append(day)
             continue
-        before = {date.fromisoformat(one): n for one, n in json.loads(notes[0]["events"]).items()}
-        fresh = [one for one in _around(day, rules.lookback) if counts.get(one, 0) > before.get(one, 0)]
+        new = _more(events, json.loads(notes[0]["events"]))
+        fresh = [one for one in _around(day, rules.lookback) if str(one) in new]
         if day in fresh or _went_on(lake, day, notes[0]["until"], _wanted(day, rules).until):
             certain.append(day)
-        elif fresh or json.loads(notes[0]["counters"]) != counters:
+        elif fresh or _more(counters, json.loads(notes[0]["counters"])):
             doubtful[day] = fresh
     return Outdated(certain, doubtful)
 
@@ -118,13 +120,17 @@ def _around(day: date, lookback: int) -> list[date]:
     return [day + _DAY * distance for distance in range(-lookback, lookback + 1)]
 
 
-def _counts(lake: Lake, days: Iterable[date]) -> dict[date, int]:
-    """Returns how many events silver has of each day, from the metadata of its files."""
-    counts = {}
-    for day in days:
-        data = lake.dataset(f"silver/events/day={day}")
-        counts[day] = 0 if data is None else data.count_rows()
-    return counts
+def _rows(lake: Lake, table: str) -> dict[str, int]:
+    """Returns how many rows a table has of each day, from its log."""
+    counts: Counter[str] = Counter()
+    for file in lake.table(table).files():
+        counts[file.partition["day"] or ""] += file.rows
+    return dict(sorted(counts.items()))
+
+
+def _more(now: dict[str, int], before: dict[str, int]) -> set[str]:
+    """Returns the days that have more rows than before."""
+    return {day for day, count in now.items() if count > before.get(day, 0)}
 
 
 def _went_on(lake: Lake, day: date, before: datetime, until: datetime) -> bool:
@@ -222,6 +228,8 @@ def _with_new_events(spark: SparkSession, lake: Lake, days: dict[date, list[date
     """
     from pyspark.sql import functions as F
 
+    from msmq_fast.spark.lake import frames
+
     if not days:
         return set()
     feeds = [
@@ -238,12 +246,9 @@ def _with_new_events(spark: SparkSession, lake: Lake, days: dict[date, list[date
     changed = sorted({one for fresh in days.values() for one in fresh})
     events = silver.events(spark, lake).where(F.col("day").isin(changed) & F.col("message_id").isNotNull())
     events = events.select("message_id", "day", "qm_guid", "incarnation", "feed_seq")
-    paths = [lake.path(f"{_LIVES}/day={day}") for day in days if lake.names(f"{_LIVES}/day={day}")]
-    if not paths:
-        return set()
-    lives = load(
-        spark.read.option("basePath", lake.path(_LIVES)), {"message_id": "STRING", "day": "DATE"}, *paths
-    )
+    audited_days = {str(day) for day in days}
+    files = [file for file in lake.table(_LIVES).files() if file.partition["day"] in audited_days]
+    lives = frames.read(spark, lake, _LIVES, {"message_id": "STRING", "day": "DATE"}, files)
     lives = lives.select("message_id", F.col("day").alias("audited")).distinct()
     new = F.coalesce((F.col("feed_seq") > F.col("high")) | (F.col("feed_seq") < F.col("low")), F.lit(True))
     rows = (

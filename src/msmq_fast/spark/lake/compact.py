@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
+import time
 from datetime import UTC, date, datetime, timedelta
-from itertools import groupby
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.protocol.exits import CommandError, Exit
-from msmq_fast.spark.lake import bronze, manifest, session, silver
+from msmq_fast.protocol.exits import Exit
+from msmq_fast.spark.lake import bronze, session, silver
+from msmq_fast.spark.lake.delta import FILE_BYTES, RETENTION_H
 from msmq_fast.spark.lake.failures import explaining
-from msmq_fast.spark.lake.layout import FOLDED, RECENT, Batch, Lake, Swap, batch_directory, latest
+from msmq_fast.spark.lake.layout import REPLAYS, ROWS, Lake
 from msmq_fast.spark.lake.output import print_result
+from msmq_fast.spark.lake.tables import BODIES, COUNTED_ON_S, table_schema
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import add_output
 from msmq_fast.terminal.parser import Parser
@@ -20,15 +21,12 @@ from msmq_fast.terminal.progress import Progress
 from msmq_fast.terminal.values import number
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-FILE_BYTES: Final = 256 << 20
-"""Approximate size of a bronze file in bytes."""
-_EXPIRED: Final = "_state/expired.json"
-"""The file that maps each run to the last of its batches of messages that was deleted by age."""
-_COUNTED_ON_S: Final = 3600.0
+_MERGED: Final = ("events", "messages", "counters")
+"""Tables of bronze whose small files are merged, and whose old days are deleted."""
+_BATCH_S: Final = 3600.0
 """Maximum time of a batch of an archive, in seconds."""
-_TIMES: Final = {"events": "event_time", "messages": "arrived_time", "counters": "taken_at"}
 
 
 def _add_arguments(parser: Parser) -> None:
@@ -53,7 +51,7 @@ def _run(arguments: argparse.Namespace) -> int:
     lake = Lake.open(arguments.lake)
     spark = session.start("compact")
     today = datetime.now(UTC).date()
-    with lake.exclusive("compact"), Progress("compact", 6) as progress:
+    with Progress("compact", 7) as progress:
         merged = silver.merge(spark, lake).batches
         progress.add(1)
         dropped = expire_bronze(lake, arguments.keep_bronze, today) + expire_days(
@@ -61,151 +59,90 @@ def _run(arguments: argparse.Namespace) -> int:
         )
         progress.add(1)
         folded = 0
-        for name in _TIMES:
-            folded += fold(spark, lake, name)
+        for name in _MERGED:
+            folded += lake.table(f"bronze/{name}").compact()
             progress.add(1)
         folded += fold_bodies(spark, lake)
+        progress.add(1)
+        sweep(lake)
         progress.add(1)
     result = {"lake": lake.root, "merged": merged, "folded": folded, "dropped": dropped}
     print_result(result, arguments.form, text=_line)
     return Exit.OK
 
 
-def fold(spark: SparkSession, lake: Lake, name: str) -> int:
-    """Merges batches of the bronze table `name`: those batches of a run whose last rows are of the same day
-    become one batch. Returns how many batches were merged into others.
+def fold_bodies(spark: SparkSession, lake: Lake, now: float | None = None) -> int:
+    """Rewrites the files of bodies, so that each body is stored once, and bodies to which no message refers
+    are deleted. Returns how many files there are fewer. `now`: the present time; default: that of the clock.
 
-    Merging by day allows old batches to be deleted as a whole later, and avoids that a merged batch is
-    rewritten each time. The last batch of a run is not merged: a killed archive may be about to repeat it.
-    All batches of events must have been merged into silver before.
+    A file is left unchanged until it is two hours old: a task of a running archive may have found a body
+    there, and therefore not stored it again for its own messages, which are not in the lake yet.
     """
-    runs: dict[str, list[Batch]] = defaultdict(list)
-    for batch in lake.batches(name):
-        runs[batch.run].append(batch)
-    count = 0
-    for batches in runs.values():
-        old = sorted(batches, key=lambda batch: batch.number)[:-1]
-        for _, group in groupby(old, key=lambda batch: _last_day(lake, name, batch)):
-            count += _fold(spark, lake, name, list(group))
-    return count
+    from pyspark.sql import functions as F
 
+    from msmq_fast.spark.lake import frames
 
-def _fold(spark: SparkSession, lake: Lake, name: str, old: list[Batch]) -> int:
-    if len(old) < 2:
-        return 0
-    stage = lake.staging()
-    promised = sum(sum(manifest.counted(lake, lake.relative(batch.path)).values()) for batch in old)
-    rows = bronze.read(spark, name, [batch.path for batch in old])
-    if (written := _write(lake, rows, stage, _size(lake, name, old))) != promised:
-        raise CommandError(
-            Exit.FAILURE,
-            f"{len(old)} batches of bronze/{name} up to {old[-1].path} have {promised} rows, and Spark read "
-            f"{written} of them: these batches were not changed; run `msmq-lake verify`",
-        )
-    target = batch_directory(name, old[-1].run, old[-1].number)
-    gone = [batch_directory(name, batch.run, batch.number) for batch in old[:-1]]
-    lake.swap(Swap(gone, [(stage, target)]))
-    return len(gone)
-
-
-def fold_bodies(spark: SparkSession, lake: Lake) -> int:
-    """Merges all batches of bodies into one batch, which has each body once, and lacks bodies to which no
-    message refers. Returns how many batches were merged into others.
-
-    A batch of bodies is left unchanged as long as its messages are not in the lake. A body in a batch that is
-    recent, or was recent an hour ago, is kept even if no message refers to it: a task of a running archive
-    may have found the body there, and therefore not stored it again for its own messages.
-    """
-    everything = lake.batches("bodies")
-    settled = _newer(lake.read_json(_EXPIRED) or {}, latest(lake.batches("messages")))
-    old = [batch for batch in everything if batch.run == FOLDED or batch.number <= settled.get(batch.run, -1)]
+    limit = (time.time() if now is None else now) - COUNTED_ON_S - _BATCH_S
+    table = lake.table("bronze/bodies")
+    old = [file for file in table.files() if file.modified < limit]
     if not old:
         return 0
-    recent = {batch.path for batch in lake.recent("bodies", RECENT) if batch.run != FOLDED}
-    recent |= {batch.path for batch in old if batch.run == FOLDED and lake.age_s(batch) < _COUNTED_ON_S}
-    fresh = [batch.path for batch in old if batch.path in recent]
-    others = [batch.path for batch in old if batch.path not in fresh]
     named = bronze.table(spark, lake, "messages").select("body_sha256")
-    known = bronze.read(spark, "bodies", others)
-    if len(old) == 1 and (fresh or known.join(named, "body_sha256", "left_anti").isEmpty()):
+    known = bronze.read(spark, lake, "bodies", old)
+    once = known.join(named, "body_sha256", "left_semi").dropDuplicates(["body_sha256"])
+    if len(old) == 1 and once.agg(F.count("*")).collect()[0][0] == old[0].rows:
         return 0
-    rows = known.join(named, "body_sha256", "left_semi").unionByName(bronze.read(spark, "bodies", fresh))
-    stage = lake.staging()
-    _write(lake, rows.dropDuplicates(["body_sha256"]), stage, _size(lake, "bodies", old))
-    number = max((batch.number for batch in old if batch.run == FOLDED), default=-1) + 1
-    gone = [batch_directory("bodies", batch.run, batch.number) for batch in old]
-    lake.swap(Swap(gone, [(stage, batch_directory("bodies", FOLDED, number))]))
-    return len(old) - 1
+    shares = max(1, sum(file.size for file in old) // FILE_BYTES)
+    written = frames.write(once.repartition(shares), lake, table.name)
+    table.commit(written, table_schema(BODIES), removed=old)
+    return len(old) - len(written)
 
 
 def expire_bronze(lake: Lake, keep: int | None, today: date) -> int:
-    """Deletes batches of events, messages and counters whose rows are all older than `keep` days. Returns the
-    number of deleted batches.
+    """Deletes the events, messages and counters of days before the last `keep` days. Returns the number of
+    deleted days, counted for each table.
 
-    Keeps a batch of events that was not merged into silver yet, since an archive may have just written it.
+    Keeps events that were not merged into silver yet, since an archive may have just written them.
     """
     if keep is None:
         return 0
     limit = today - timedelta(days=keep)
-    merged = silver.merged(lake)
-    gone, expired = [], dict(lake.read_json(_EXPIRED) or {})
-    uncounted = False
-    for name in _TIMES:
-        for batch in lake.batches(name):
-            if name == "events" and batch.number > merged.get(batch.run, -1):
-                continue
-            newest = _last_day(lake, name, batch)
-            if newest is not None and newest < limit:
-                gone.append(batch_directory(name, batch.run, batch.number))
-                uncounted |= name == "counters"
-                if name == "messages":
-                    expired[batch.run] = max(batch.number, expired.get(batch.run, -1))
-    if uncounted:  # first: a day whose counts are gone must not be audited without them
-        bronze.note_counted_since(lake, limit)
-    lake.swap(Swap(gone, []), then=(_EXPIRED, expired))
-    return len(gone)
+    fresh = {file.path for file in lake.table("bronze/events").since(silver.merged(lake)).files}
+    count = 0
+    for name in _MERGED:
+        table = lake.table(f"bronze/{name}")
+        gone = [file for file in table.files() if (file.partition["day"] or "9") < str(limit)]
+        if name == "events":
+            gone = [file for file in gone if file.path not in fresh]
+        if not gone:
+            continue
+        if name == "counters":  # first: a day whose counts are gone must not be audited without them
+            bronze.note_counted_since(lake, limit)
+        table.remove(gone)
+        count += len({file.partition["day"] for file in gone})
+    return count
 
 
 def expire_days(lake: Lake, keep: int | None, today: date) -> int:
-    """Deletes the days of silver before the last `keep` days. Returns how many directories were deleted. Gold
-    is kept, since it is small.
+    """Deletes the days of silver before the last `keep` days. Returns how many days were deleted, counted for
+    each table. Gold is kept, since it is small.
     """
     return 0 if keep is None else silver.forget(lake, today - timedelta(days=keep))
 
 
-def _newer(*numbers: dict[str, int]) -> dict[str, int]:
-    """Returns the greatest batch number of each run in several mappings from runs to batch numbers."""
-    found: dict[str, int] = {}
-    for known in numbers:
-        for run, greatest in known.items():
-            found[run] = max(greatest, found.get(run, -1))
-    return found
-
-
-def _last_day(lake: Lake, name: str, batch: Batch) -> date | None:
-    """Returns the last day of the rows of a batch, None if it is unknown."""
-    newest = lake.newest(lake.relative(batch.path), _TIMES[name])
-    return None if newest is None else newest.date()
-
-
-def _write(lake: Lake, rows: DataFrame, stage: str, size: int) -> int:
-    """Writes rows, `size` bytes in total, to files of about FILE_BYTES each. Returns the number of rows."""
-    rows.repartition(max(1, size // FILE_BYTES)).write.parquet(lake.path(stage))
-    found = manifest.counted(lake, stage)
-    manifest.note(lake, stage, found)
-    return sum(found.values())
-
-
-def _size(lake: Lake, name: str, batches: list[Batch]) -> int:
-    return sum(
-        size for batch in batches for _, size in lake.files(batch_directory(name, batch.run, batch.number))
-    )
+def sweep(lake: Lake) -> None:
+    """Deletes files that no table has had for a week, and what a killed replay has left."""
+    for table in lake.tables():
+        table.vacuum()
+    for name in lake.names(REPLAYS):
+        if name.endswith(ROWS) and lake.age_s(f"{REPLAYS}/{name}") > RETENTION_H * 3600:
+            lake.delete(f"{REPLAYS}/{name}")
 
 
 def _line(result: dict[str, Any]) -> str:
     return (
-        f"{result['lake']}: {result['merged']} batches brought into silver, {result['folded']} folded, "
-        f"{result['dropped']} directories dropped"
+        f"{result['lake']}: {result['merged']} batches brought into silver, {result['folded']} files folded, "
+        f"{result['dropped']} days dropped"
     )
 
 

@@ -9,9 +9,10 @@ from datetime import UTC, datetime
 from typing import Any, Final
 
 from msmq_fast.client.bulk.client import Bounds, BulkClient
-from msmq_fast.spark.lake.layout import Lake, batch_directory
-from msmq_fast.spark.lake.tables import COUNTERS, arrow
+from msmq_fast.spark.lake.layout import PARTITIONS, Lake
+from msmq_fast.spark.lake.tables import COUNTERS, SCHEMAS, table_schema
 
+_TABLE: Final = "bronze/counters"
 _CONTENTS: Final = ("messages", "journal", "deadletter")
 
 
@@ -32,13 +33,18 @@ def look(client: BulkClient) -> list[dict[str, Any]]:
     return rows or [_head(client.bounds(content="events"), now)]
 
 
-def note(lake: Lake, run: str, rows: Iterable[dict[str, Any]]) -> None:
-    """Writes the rows as the next batch of the run in bronze/counters."""
+def note(lake: Lake, rows: Iterable[dict[str, Any]]) -> None:
+    """Adds the rows to bronze/counters, all or none. Raises OSError and Conflict."""
     import pyarrow as pa
 
-    table = pa.Table.from_pylist(list(rows), schema=_schema())
-    numbers = [batch.number for batch in lake.batches("counters") if batch.run == run]
-    lake.write_table(batch_directory("counters", run, max(numbers, default=-1) + 1), table)
+    from msmq_fast.spark.lake.files import Files, split
+    from msmq_fast.spark.lake.landing import with_partitions
+
+    table = with_partitions(_TABLE, pa.Table.from_pylist(list(rows), schema=table_schema(COUNTERS)))
+    files = Files(lake)
+    for partition, part in split(table, PARTITIONS[_TABLE]):
+        files.write(_TABLE, part, partition)
+    lake.table(_TABLE).commit(files.close(), table_schema(SCHEMAS[_TABLE]))
 
 
 def _rows(bounds: Bounds, now: datetime) -> list[dict[str, Any]]:
@@ -66,9 +72,3 @@ def _head(bounds: Bounds, now: datetime) -> dict[str, Any]:
         "feed_first": bounds.feed_first,
         "feed_next": bounds.feed_next,
     }
-
-
-def _schema() -> Any:
-    import pyarrow as pa
-
-    return pa.schema([(name, arrow(kind)) for name, kind in COUNTERS.items()])

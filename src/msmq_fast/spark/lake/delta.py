@@ -179,6 +179,12 @@ class Table:
             raise Conflict(f"{self.name}: {_line(error)}") from error
         return True
 
+    def remove(self, files: Sequence[File]) -> None:
+        """Removes files from the table. Raises Conflict."""
+        schema = self.schema()
+        assert schema is not None  # noqa: S101 - it has files
+        self.commit([], schema, removed=files)
+
     def since(self, version: int | None) -> Fresh:
         """Returns what was added after `version`, None for everything.
 

@@ -16,6 +16,7 @@ from msmq_fast.client.bulk.client import (
     Unavailable,
 )
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.spark.lake.delta import Conflict
 from msmq_fast.spark.restarting import WORKER_LATE
 
 __all__ = ["explained", "explaining"]
@@ -26,8 +27,10 @@ _PYTHON: Final = re.compile(r"^[A-Za-z_][\w.]*(?:Error|Exception)(?:: .+)?$", re
 """Finds the last line of a Python traceback."""
 _FULL: Final = re.compile(r"No space left on device|Disk quota exceeded|not enough space", re.IGNORECASE)
 _NO_MEMORY: Final = re.compile(r"java\.lang\.OutOfMemoryError")
+_CONFLICT: Final = re.compile(r"lake\.delta\.Conflict: |CONCURRENT_STREAM_LOG_UPDATE")
+"""Finds a change by two processes at once: in a table, or, of two archives with one checkpoint, in Spark."""
 _DENIED: Final = re.compile(r"(?:AccessControlException|AccessDeniedException|Permission denied)[^\n]*")
-_EXTRA: Final = ("pyarrow", "pyspark", "pandas", "lmdb")
+_EXTRA: Final = ("pyarrow", "pyspark", "pandas", "lmdb", "deltalake")
 """Packages that the extra `spark` installs."""
 _CODES: Final = (
     (Unavailable, Exit.UNREACHABLE),
@@ -72,6 +75,12 @@ def explained(error: BaseException) -> CommandError | None:
             "clone: pip install '.[spark]')",
         )
     text = str(error)
+    if isinstance(error, Conflict) or _CONFLICT.search(text):
+        return CommandError(
+            Exit.IN_USE,
+            "another command changes the same part of the lake at the same time, and this one gave way: "
+            "run it again",
+        )
     if _FULL.search(text):
         return CommandError(
             Exit.FAILURE,
@@ -105,8 +114,8 @@ def explained(error: BaseException) -> CommandError | None:
             f"Spark's Java has ended, perhaps because this machine has too little memory "
             f"({_first_line(text)}); -v shows what it writes",
         )
-    if isinstance(error, OSError):
-        return CommandError(Exit.FAILURE, text)
+    if isinstance(error, OSError) or type(error).__module__ == "_internal":  # the latter is deltalake
+        return CommandError(Exit.FAILURE, "; ".join(_lines(text)) or type(error).__name__)
     if type(error).__module__.startswith("pyarrow"):
         return CommandError(
             Exit.FAILURE, f"a file cannot be read: {_first_line(text)}; `msmq-lake verify` names the file"
@@ -123,4 +132,10 @@ def explained(error: BaseException) -> CommandError | None:
 
 
 def _first_line(text: str) -> str:
-    return next((line.strip() for line in text.splitlines() if line.strip()), "")
+    return next(iter(_lines(text)), "")
+
+
+def _lines(text: str) -> list[str]:
+    """Returns the lines of a text that are not empty, without the colours and arrows of deltalake."""
+    plain = (re.sub(r"\x1b\[[0-9]*m|\u21b3", "", line).strip() for line in text.splitlines())
+    return [line for line in plain if line]

@@ -23,7 +23,6 @@ NAME: Final = "msmq_landing"
 _OPTIONS: Final = (
     *OPTIONS,
     Option("lake", "text", None, "root of the lake"),
-    Option("run", "text", None, "name of the run that the batches belong to"),
     Option("keepBodies", "flag", "true", "whether bodies are stored"),
     Option("redact", "text", None, "columns to write as null, separated by commas"),
 )
@@ -39,7 +38,9 @@ class LandingSource(DataSource):
 
     def schema(self) -> str:
         """Return the columns of `Landed`."""
-        return "layer STRING, path STRING, rows BIGINT"
+        return (
+            "`table` STRING, `path` STRING, `rows` BIGINT, `size` BIGINT, `partition` STRING, `stats` STRING"
+        )
 
     def streamReader(self, schema: StructType) -> LandingReader:
         """Return the reader for spark.readStream. Raises OptionError."""
@@ -55,7 +56,6 @@ class LandingReader(MsmqStreamReader):
         super().__init__(options, spark_schema(columns_of(options)))
         self._landing = Landing(
             lake=options.need("lake", "give the root of the lake"),
-            run=options.need("run", "give the name of the run"),
             events=options["content"] == "events",
             bodies=options["keepBodies"],
             redacted=tuple(name for name in (options["redact"] or "").split(",") if name),

@@ -56,6 +56,7 @@ _TABLES: Final[Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]]] = {
     "report": (_GOLD, ()),
     "compact": (_BRONZE, (*_BRONZE, "silver/events")),
     "verify": ((*_BRONZE, *_SILVER, *_GOLD), ()),
+    "migrate": ((), (*_BRONZE, *_SILVER, *_GOLD)),
     "replay": (("bronze/messages", "bronze/bodies"), ()),
 }
 """The tables of the lake that each command reads and writes."""

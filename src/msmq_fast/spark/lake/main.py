@@ -27,6 +27,7 @@ COMMAND: Final = Group(
             "report": f"{_HERE}.report",
             "compact": f"{_HERE}.compact",
             "verify": f"{_HERE}.verify",
+            "migrate": f"{_HERE}.migrate",
             "settle": f"{_HERE}.settle",
             "replay": f"{_HERE}.replay",
             "import": f"{_HERE}.importing",

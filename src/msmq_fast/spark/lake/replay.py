@@ -9,6 +9,7 @@ import hashlib
 import json
 import re
 import time
+import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
@@ -16,8 +17,9 @@ from typing import TYPE_CHECKING, Any, Final
 from msmq_fast.client.bulk.client import BulkClient, Endpoint
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import bronze, session
+from msmq_fast.spark.lake.delta import File
 from msmq_fast.spark.lake.failures import explaining
-from msmq_fast.spark.lake.layout import REPLAYS, Lake
+from msmq_fast.spark.lake.layout import REPLAYS, ROWS, Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.spark.lake.sending import CHUNK, SENT, parts, send_part
 from msmq_fast.terminal.commands import Command, Example
@@ -75,7 +77,8 @@ class Replay:
         self._incarnation = incarnation
         self._request = request
         self._note_path = f"{REPLAYS}/{request.writer}.json"
-        self._rows = f"{REPLAYS}/{request.writer}.rows"
+        self._rows = f"{REPLAYS}/{request.writer}.{uuid.uuid4().hex}{ROWS}"
+        self._files: list[File] = []
 
     def choose(self, spark: SparkSession, *, unsigned: bool) -> dict[str, Any]:
         """Selects the messages, writes them in order into a temporary directory of the lake, and checks them.
@@ -85,10 +88,12 @@ class Replay:
         again, or if the selection differs from that at the first attempt of this replay. `unsigned`: signed
         and encrypted messages may be sent without signature and encryption.
         """
+        from msmq_fast.spark.lake import frames
+
         note = self._lake.read_json(self._note_path)
         chosen = self._chosen(spark, None if note is None else note["upto"])
-        chosen.write.mode("overwrite").parquet(self._lake.path(self._rows))
-        found = self._summary(spark)
+        self._files = frames.landed(frames.write(chosen, self._lake, self._rows))
+        found = self._summary(frames.read(spark, self._lake, self._rows, chosen.schema, self._files))
         try:
             self._check(found, note, unsigned=unsigned)
         except CommandError:
@@ -155,10 +160,9 @@ class Replay:
         kept = dict.fromkeys((*_ORDER, *SENT, "body", "body_size", "auth_level", "encrypted"))
         return whole.select(*kept).repartition(1).sortWithinPartitions(*_ORDER)
 
-    def _summary(self, spark: SparkSession) -> dict[str, Any]:
+    def _summary(self, rows: DataFrame) -> dict[str, Any]:
         from pyspark.sql import functions as F
 
-        rows = spark.read.parquet(self._lake.path(self._rows))
         one = F.xxhash64("qm_guid", "queue", "arrival_seq", "message_id").cast("decimal(38,0)")
         totals = rows.agg(
             F.count("*").alias("rows"),
@@ -210,8 +214,8 @@ class Replay:
         """
         from pyarrow import parquet
 
-        for path, _ in sorted(self._lake.files(self._rows)):
-            with self._lake.open_file(path) as stream:
+        for file in self._files:
+            with self._lake.open_file(f"{self._rows}/{file.path}") as stream:
                 batches = parquet.ParquetFile(stream).iter_batches(_READ_ROWS, columns=[*SENT, "body"])
                 yield from parts(batches, self._request.chunk)
 
@@ -289,20 +293,19 @@ def _run(arguments: argparse.Namespace) -> int:
         request = Request(arguments.where, arguments.to, target.qm, chunk, arguments.name)
         replay = Replay(lake, request, target.incarnation)
         spark = session.start("replay")
-        with lake.exclusive("replay"):
-            found = replay.choose(spark, unsigned=arguments.drop_security)
-            result = {name: found[name] for name in ("rows", "bytes", "queues", "first", "last")}
-            result |= {
-                "to": request.queue,
-                "written": 0,
-                "before": found["done"],
-                "dry_run": arguments.dry_run,
-            }
-            if arguments.dry_run:
-                replay.forget()
-            else:
-                with Progress("replay", found["rows"]) as progress:
-                    result["written"] = replay.send(client, found, progress, Pace(arguments.rate))
+        found = replay.choose(spark, unsigned=arguments.drop_security)
+        result = {name: found[name] for name in ("rows", "bytes", "queues", "first", "last")}
+        result |= {
+            "to": request.queue,
+            "written": 0,
+            "before": found["done"],
+            "dry_run": arguments.dry_run,
+        }
+        if arguments.dry_run:
+            replay.forget()
+        else:
+            with Progress("replay", found["rows"]) as progress:
+                result["written"] = replay.send(client, found, progress, Pace(arguments.rate))
     print_result(result, arguments.form, text=_line)
     return Exit.OK
 

@@ -5,16 +5,18 @@ from __future__ import annotations
 from datetime import date
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from msmq_fast.spark.lake.layout import Lake, Swap, latest
-from msmq_fast.spark.lake.tables import EVENTS, SILVER_EVENTS, ddl, load
+from msmq_fast.spark.lake.delta import Conflict, Mark
+from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.tables import SILVER_EVENTS, table_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_MERGED: Final = "_state/silver.json"
 _KEPT: Final = "_state/silver-kept.json"
+_SOURCE: Final = "bronze/events"
 _TABLE: Final = "silver/events"
 _DAILY: Final = (_TABLE, "silver/lifecycle")
+_ATTEMPTS: Final = 3
 IDENTITY: Final = ("qm_guid", "incarnation", "feed_seq")
 """The columns that identify an event permanently."""
 
@@ -38,52 +40,56 @@ class Kept(NamedTuple):
 
 
 def merge(spark: SparkSession, lake: Lake) -> Merge:
-    """Merges every complete batch of bronze/events that is not yet in silver into silver/events.
+    """Merges every batch of bronze/events that is not yet in silver into silver/events.
 
     Silver has each event once, even if it was archived several times, by a run that lost its checkpoint or by
-    two archives.
+    two archives. If another process merges at the same time, one of them does the work again.
     """
-    from pyspark.sql import functions as F
+    for _ in range(_ATTEMPTS - 1):
+        try:
+            return _merge(spark, lake)
+        except Conflict:
+            continue
+    return _merge(spark, lake)
 
-    known = merged(lake)
-    batches = [b for b in lake.batches("events") if b.number > known.get(b.run, -1)]
-    if not batches:
+
+def _merge(spark: SparkSession, lake: Lake) -> Merge:
+    from msmq_fast.spark.lake import frames
+
+    target = lake.table(_TABLE)
+    version = merged(lake)
+    fresh = lake.table(_SOURCE).since(version)
+    if fresh.version < 0 or fresh.version == version:
         return Merge(0, [])
-    fresh = load(spark.read, EVENTS, *(batch.path for batch in batches))
-    fresh = fresh.withColumn("day", F.to_date("event_time")).withColumn("qm", F.col("qm_guid"))
-    touched = [(str(row.day), str(row.qm)) for row in fresh.select("day", "qm").distinct().collect()]
-    state = known | latest(batches)
-    if not touched:
-        lake.write_json(_MERGED, state)
-        return Merge(len(batches), [])
-    stage = lake.staging()
-    kept = _partitions(spark, lake, [key for key in touched if lake.exists(_directory(*key))])
-    whole = fresh if kept is None else fresh.unionByName(kept)
-    (
-        whole.dropDuplicates(list(IDENTITY))
+    mark = Mark(_SOURCE, fresh.version)
+    if not fresh.files:
+        target.commit([], table_schema(SILVER_EVENTS), marks=[mark])
+        return Merge(0, [])
+    touched = {(file.partition["day"], file.partition["qm"]) for file in fresh.files}
+    old = [file for file in target.files() if (file.partition["day"], file.partition["qm"]) in touched]
+    rows = frames.read(spark, lake, _SOURCE, SILVER_EVENTS, fresh.files)
+    if old:
+        rows = rows.unionByName(frames.read(spark, lake, _TABLE, SILVER_EVENTS, old))
+    once = (
+        rows.dropDuplicates(list(IDENTITY))
         .repartition("day", "qm")
         .sortWithinPartitions("day", "qm", "incarnation", "feed_seq")
-        .write.partitionBy("day", "qm")
-        .parquet(lake.path(stage))
     )
-    moves = [(f"{stage}/{_leaf(*key)}", _directory(*key)) for key in touched]
-    lake.swap(Swap([], moves), then=(_MERGED, state))
-    lake.delete(stage)
-    return Merge(len(batches), sorted(touched))
+    written = frames.write(once, lake, _TABLE, by=target.by)
+    target.commit(written, table_schema(SILVER_EVENTS), removed=old, marks=[mark])
+    return Merge(fresh.commits, sorted((str(day), str(qm)) for day, qm in touched))
 
 
 def events(spark: SparkSession, lake: Lake) -> DataFrame:
     """Returns all events of silver; filter by `day`."""
-    if not lake.names(_TABLE):
-        return spark.createDataFrame([], ddl(SILVER_EVENTS))
-    return load(spark.read, SILVER_EVENTS, lake.path(_TABLE))
+    from msmq_fast.spark.lake import frames
+
+    return frames.whole(spark, lake, _TABLE, SILVER_EVENTS)
 
 
-def merged(lake: Lake) -> dict[str, int]:
-    """Returns, for each run of an archive, the number of its last batch of events that was merged into
-    silver.
-    """
-    return dict(lake.read_json(_MERGED) or {})
+def merged(lake: Lake) -> int | None:
+    """Returns the version of bronze/events up to which its events are in silver; None if none are."""
+    return lake.table(_TABLE).marked(_SOURCE)
 
 
 def kept(lake: Lake) -> Kept:
@@ -93,38 +99,39 @@ def kept(lake: Lake) -> Kept:
 
 
 def forget(lake: Lake, first: date) -> int:
-    """Deletes the days of events and lifecycles before `first`. Returns how many directories were deleted."""
-    limit = f"day={first}"
-    days = [(table, day) for table in _DAILY for day in lake.names(table) if "day=" <= day < limit]
-    if not days:
+    """Deletes the days of events and lifecycles before `first`. Returns how many days were deleted, counted
+    for each of the two tables.
+    """
+    gone = {
+        table: [file for file in lake.table(table).files() if (file.partition["day"] or "") < str(first)]
+        for table in _DAILY
+    }
+    if not any(gone.values()):
         return 0
     before, ends = kept(lake)
-    for table, day in days:
-        for leaf in lake.names(f"{table}/{day}") if table == _TABLE else ():
-            last = lake.newest(f"{table}/{day}/{leaf}", "feed_seq")
-            qm = leaf.removeprefix("qm=")
-            ends[qm] = max(last or 0, ends.get(qm, 0))
-    note = {"first": max(first, before or first).isoformat(), "ends": ends}
-    lake.swap(Swap([f"{table}/{day}" for table, day in days], []), then=(_KEPT, note))
-    return len(days)
+    for qm, last in _last_events(lake, [file.path for file in gone[_TABLE]]).items():
+        ends[qm] = max(last, ends.get(qm, 0))
+    lake.write_json(_KEPT, {"first": max(first, before or first).isoformat(), "ends": ends})
+    for table, files in gone.items():
+        if files:
+            lake.table(table).remove(files)
+    return sum(len({file.partition["day"] for file in files}) for files in gone.values())
 
 
 def days(lake: Lake) -> list[date]:
     """Returns the days for which silver has events."""
-    names = [name.removeprefix("day=") for name in lake.names(_TABLE) if name.startswith("day=")]
-    return [date.fromisoformat(name) for name in names]
+    return lake.days(_TABLE)
 
 
-def _partitions(spark: SparkSession, lake: Lake, keys: list[tuple[str, str]]) -> DataFrame | None:
-    if not keys:
-        return None
-    paths = [lake.path(_directory(*key)) for key in keys]
-    return load(spark.read.option("basePath", lake.path(_TABLE)), SILVER_EVENTS, *paths)
+def _last_events(lake: Lake, paths: list[str]) -> dict[str, int]:
+    """Returns the greatest number of an event in these files of silver/events, by queue manager."""
+    from pyarrow import compute, parquet
 
-
-def _leaf(day: str, qm: str) -> str:
-    return f"day={day}/qm={qm}"
-
-
-def _directory(day: str, qm: str) -> str:
-    return f"{_TABLE}/{_leaf(day, qm)}"
+    last: dict[str, int] = {}
+    for path in paths:
+        with lake.open_file(f"{_TABLE}/{path}") as stream:
+            rows = parquet.read_table(stream, columns=["qm_guid", "feed_seq"])
+        if rows.num_rows:
+            qm = str(rows["qm_guid"][0])
+            last[qm] = max(last.get(qm, 0), compute.max(rows["feed_seq"]).as_py() or 0)
+    return last

@@ -41,8 +41,7 @@ Rows = list[dict[str, Any]]
 
 def audited(lake: Lake) -> list[date]:
     """Returns the audited days."""
-    names = lake.names("gold/reconciliation")
-    return [date.fromisoformat(name.removeprefix("day=")) for name in names if name.startswith("day=")]
+    return lake.days("gold/reconciliation")
 
 
 def gather(lake: Lake, day: date) -> dict[str, Any]:
@@ -221,8 +220,8 @@ def _reconciliation(lake: Lake, day: date) -> Rows:
     """
     rows = gold_rows(lake, "reconciliation", day)
     for row in rows:
-        row.setdefault("overdue", 0)
-        if _UNKNOWN_BEFORE[0] not in row:
+        row["overdue"] = row.get("overdue") or 0
+        if row.get(_UNKNOWN_BEFORE[0]) is None:
             ended = sum(row.get(name) or 0 for name in _ENDED)
             row.update(dict.fromkeys(_UNKNOWN_BEFORE, ended))
             if ended and row["verdict"] == "ok":

@@ -5,11 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, Final
 
-from msmq_fast.protocol.columns import BODY_COLUMNS, EVENT_COLUMNS, MESSAGE_COLUMNS, OLD_NAMES, Column
+from msmq_fast.protocol.columns import BODY_COLUMNS, EVENT_COLUMNS, MESSAGE_COLUMNS, Column
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, DataFrameReader
     from pyspark.sql.types import StructType
+
+SCHEMA_VERSION: Final = 1
+"""Increases when the meaning of a column changes. Columns are only ever added."""
 
 _TYPES: Final = {
     "string": "STRING",
@@ -36,19 +38,26 @@ def _ddl(columns: tuple[Column, ...]) -> dict[str, str]:
 
 
 EVENTS: Final = {**_ddl(_KNOWN_LATER), **_ddl(EVENT_COLUMNS), "schema_version": "INT"}
-"""The columns of bronze/events. silver/events has the same, except `day` and `qm`."""
+"""The columns of an event."""
 
 MESSAGES: Final = {
     **{name: kind for name, kind in _ddl(MESSAGE_COLUMNS).items() if name not in BODY_COLUMNS},
     "body_sha256": "STRING",
+    "body_kept": "BOOLEAN",
     "schema_version": "INT",
 }
-"""The columns of bronze/messages: headers. `body_sha256` is the key in bronze/bodies.
+"""The columns of bronze/messages: headers. `body_sha256` is the key in bronze/bodies. `body_kept`: whether
+the archive stored the body there.
 
 Other columns of that size are left out.
 """
 
 BODIES: Final = {"body_sha256": "STRING", "body": "BINARY"}
+
+COUNTED_ON_S: Final = 3600.0
+"""Seconds after its commit for which a file of bodies is searched before a body is stored. A journal or
+dead-letter copy usually follows soon. `compact` finds other duplicates.
+"""
 
 COUNTERS: Final = {
     "qm_guid": "STRING",
@@ -129,21 +138,15 @@ def ddl(columns: dict[str, str]) -> str:
     return ", ".join(f"`{name}` {kind}" for name, kind in columns.items())
 
 
-def load(reader: DataFrameReader, columns: dict[str, str], *paths: str) -> DataFrame:
-    """Reads Parquet files with the columns of this release, in order.
-
-    A column that a file has under its old name is read under that name. A column that a file lacks is null.
-    """
-    from pyspark.sql import functions as F
-
-    before = {new: old for old, new in OLD_NAMES.items() if new in columns}
-    rows = reader.schema(ddl(columns | {old: columns[new] for new, old in before.items()})).parquet(*paths)
-    return rows.select(
-        *(
-            F.coalesce(F.col(name), F.col(before[name])).alias(name) if name in before else F.col(name)
-            for name in columns
-        )
-    )
+SCHEMAS: Final = {
+    "bronze/events": SILVER_EVENTS,
+    "bronze/messages": MESSAGES | {"day": "DATE"},
+    "bronze/bodies": BODIES,
+    "bronze/counters": COUNTERS | {"day": "DATE"},
+    "_quarantine/events": EVENTS | {"why": "STRING"},
+    "silver/events": SILVER_EVENTS,
+}
+"""The columns of tables, with their partition columns. The columns of other tables result from an audit."""
 
 
 def struct(columns: dict[str, str]) -> StructType:
@@ -180,4 +183,12 @@ def arrow(kind: str) -> Any:
         "BIGINT": pa.int64(),
         "BOOLEAN": pa.bool_(),
         "TIMESTAMP": pa.timestamp("us", tz="UTC"),
+        "DATE": pa.date32(),
     }[kind]
+
+
+def table_schema(columns: dict[str, str]) -> Any:
+    """Returns the pyarrow schema of columns in DDL."""
+    import pyarrow as pa
+
+    return pa.schema([(name, arrow(kind)) for name, kind in columns.items()])

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.protocol.exits import Exit
-from msmq_fast.spark.lake import bronze, manifest, session, silver
+from msmq_fast.spark.lake import bronze, session, silver
 from msmq_fast.spark.lake.failures import explaining
-from msmq_fast.spark.lake.layout import HEADERS_ONLY, Lake
+from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.output import print_result
 from msmq_fast.terminal.commands import Command, Example
 from msmq_fast.terminal.output import add_output
@@ -19,7 +19,6 @@ from msmq_fast.terminal.progress import Progress
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-_LAYERS: Final = ("bronze", "silver", "gold")
 Check = Callable[["SparkSession", Lake], list[str]]
 
 
@@ -33,44 +32,40 @@ def _run(arguments: argparse.Namespace) -> int:
     1.
     """
     lake = Lake.open(arguments.lake)
-    with lake.exclusive("verify"):
-        found = _unreadable(lake) or _vanished(lake)  # Spark would stop at the first one
-        if not found:
-            spark = session.start("verify")
-            with Progress("verify", len(CHECKS)) as progress:
-                for check in CHECKS:
-                    found += check(spark, lake)
-                    progress.add(1)
-    torn = [path for name in bronze.COLUMNS for path in lake.torn(name)]
+    found = damaged(lake)  # Spark would stop at the first one
+    if not found:
+        spark = session.start("verify")
+        with Progress("verify", len(CHECKS)) as progress:
+            for check in CHECKS:
+                found += check(spark, lake)
+                progress.add(1)
+    torn = [f"{table.name}/{path}" for table in lake.tables() for path in table.strays()]
     result = {"lake": lake.root, "problems": found, "torn": torn}
     print_result(result, arguments.form, text=_text)
     return Exit.FAILURE if found else Exit.OK
 
 
-def _unreadable(lake: Lake) -> list[str]:
+def damaged(lake: Lake) -> list[str]:
+    """Returns one line for each file of a table that is missing, cannot be read, or has another number of
+    rows than was written.
+    """
     from pyarrow import ArrowException, parquet
 
     found = []
-    for layer in _LAYERS:
-        for path, _ in lake.files(layer):
+    for table in lake.tables():
+        for file in table.files():
+            path = f"{table.name}/{file.path}"
             try:
                 with lake.open_file(path) as stream:
-                    parquet.read_metadata(stream)
+                    rows = parquet.read_metadata(stream).num_rows
+            except FileNotFoundError:
+                found.append(f"{path} is missing")
             except (ArrowException, OSError) as error:
                 found.append(f"{path} cannot be read: {str(error).splitlines()[0]}")
+            else:
+                if rows != file.rows:
+                    found.append(f"{path} has {rows} rows, and {file.rows} were written")
     return found
-
-
-def _vanished(lake: Lake) -> list[str]:
-    """Returns one line for each file of a complete batch that is missing, or has another number of rows than
-    was written.
-    """
-    directories = [lake.relative(batch.path) for name in bronze.COLUMNS for batch in lake.batches(name)]
-    return [
-        f"{directory}/{name} is missing, or does not have all rows that were written"
-        for directory in directories
-        for name in manifest.missing(lake, directory)
-    ]
 
 
 def missing_in_silver(spark: SparkSession, lake: Lake) -> list[str]:
@@ -111,12 +106,9 @@ def contradictions(spark: SparkSession, lake: Lake) -> list[str]:
 
 def bodies_missing(spark: SparkSession, lake: Lake) -> list[str]:
     """Returns a line if bodies of messages are missing, other than those of archives with --no-bodies."""
-    if not lake.batches("bodies"):
-        return []
     from pyspark.sql import functions as F
 
-    whole = [batch.path for batch in lake.batches("messages") if not batch.run.endswith(HEADERS_ONLY)]
-    rows = bronze.read(spark, "messages", whole)
+    rows = bronze.table(spark, lake, "messages").where(F.coalesce("body_kept", F.lit(True)))
     named = rows.where(F.col("body_sha256").isNotNull()).select("body_sha256")
     known = bronze.table(spark, lake, "bodies").select("body_sha256")
     count = named.distinct().join(known, "body_sha256", "left_anti").count()
@@ -144,7 +136,7 @@ CHECKS: Final[tuple[Check, ...]] = (
 def _text(result: dict[str, Any]) -> str:
     lines = [f"{result['lake']}: {problem}" for problem in result["problems"]]
     if result["torn"]:
-        lines.append(f"{result['lake']}: {len(result['torn'])} batches were never completed and do not count")
+        lines.append(f"{result['lake']}: {len(result['torn'])} files were never committed and do not count")
     return "\n".join(lines) if lines else f"{result['lake']}: everything fits"
 
 

@@ -1,4 +1,4 @@
-"""Stores one micro-batch of the archive. A batch is part of the lake only if its directories are complete."""
+"""Commits one micro-batch of the archive: all of its files, or none, and once."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Final
 
-from msmq_fast.spark.lake import manifest
-from msmq_fast.spark.lake.landing import ARRIVING, Landed
-from msmq_fast.spark.lake.layout import SUCCESS, Lake, batch_directory
+from msmq_fast.spark.lake.delta import Landed, Mark
+from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.tables import SCHEMAS, table_schema
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -17,49 +17,34 @@ _BODIES: Final = "bronze/bodies"
 
 
 class Placing:
-    """A function for foreachBatch, which stores one batch in the lake. It is called with the rows of
+    """A function for foreachBatch, which commits one batch to the lake. It is called with the rows of
     LandingSource, which describe the files of the batch, and with the number of the batch.
 
-    A batch that is already complete is skipped, because the same batch always has the same rows. After every
-    other batch, `placed` is called with the number of rows in the batch.
+    A batch that was committed is skipped, because the same batch always has the same rows; the mark of the
+    commit is the run of the archive and the number of the batch. After every other batch, `placed` is called
+    with the number of rows in the batch.
     """
 
     def __init__(self, lake: Lake, table: str, run: str, placed: Callable[[int], None]) -> None:
         self._lake = lake
-        self._table = table
+        self._table = f"bronze/{table}"
         self._run = run
         self._placed = placed
 
-    def tidy(self) -> None:
-        """Deletes the files that tasks of an earlier query left behind. Call it before the query starts."""
-        self._lake.delete(f"{ARRIVING}/{self._run}")
-
     def __call__(self, files: DataFrame, number: int) -> None:
-        target = batch_directory(self._table, self._run, number)
-        if self._lake.exists(f"{target}/{SUCCESS}"):
-            return
-        self.place([Landed(*row) for row in files.collect()], number)
+        last = self._lake.table(self._table).marked(self._run)
+        if last is None or last < number:
+            self.place([Landed(*row) for row in files.collect()], number)
 
     def place(self, files: Iterable[Landed], number: int) -> None:
-        """Moves the files of the batch `number` to their directories, and marks the batch as complete."""
-        main = f"bronze/{self._table}"
-        layers: dict[str, list[Landed]] = defaultdict(list)
+        """Commits the files of the batch `number`. Raises Conflict."""
+        tables: dict[str, list[Landed]] = defaultdict(list)
         for file in files:
-            layers[file.layer].append(file)
-        rows = sum(file.rows for file in layers[main])
-        # Other tasks may have found bodies of an earlier attempt there and not stored their own, so those
-        # bodies stay. The table itself is last: it makes the batch count.
-        for layer in sorted(layers, key=lambda layer: (layer == main, layer)):
-            directory = self._directory(layer, number)
-            if layer != _BODIES:
-                self._lake.delete(directory)
-            names = {file.path.rpartition("/")[2]: file for file in layers[layer]}
-            for name, file in names.items():
-                self._lake.move(file.path, f"{directory}/{name}")
-            manifest.note(self._lake, directory, {name: file.rows for name, file in names.items()})
-            self._lake.create_file(f"{directory}/{SUCCESS}").close()
+            tables[file.table].append(file)
+        rows = sum(file.rows for file in tables[self._table])
+        # The table itself is last: its mark says that the whole batch is in the lake. Bodies have no mark,
+        # because a repeated batch stores only those bodies that it does not find.
+        for table in sorted(tables, key=lambda table: (table == self._table, table)):
+            marks = [] if table == _BODIES else [Mark(self._run, number)]
+            self._lake.table(table).commit(tables[table], table_schema(SCHEMAS[table]), marks=marks)
         self._placed(rows)
-
-    def _directory(self, layer: str, number: int) -> str:
-        place, _, table = layer.partition("/")
-        return batch_directory(table, self._run, number).replace("bronze/", f"{place}/", 1)
