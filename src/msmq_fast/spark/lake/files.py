@@ -123,7 +123,7 @@ class _File:
 
     def abandon(self) -> None:
         for end in (self._writer.close, self._stream.close):
-            with contextlib.suppress(OSError, ValueError):  # the disk is still full; or closed before
+            with contextlib.suppress(OSError, ValueError, RuntimeError):  # the disk is still full
                 end()
         with contextlib.suppress(OSError):
             self._lake.delete_file(f"{self._table}/{self._path}")
