@@ -96,6 +96,17 @@ def test_two_processes_with_one_mark_commit_once(root: str) -> None:
     assert numbers(root) == [1, 2]
 
 
+def test_work_that_another_process_has_done_meanwhile_is_not_added(root: str) -> None:
+    """Two merges begin at the same state; the later one saw more, and would add the same rows again."""
+    first, second = table(root), table(root)
+    first.commit([land(root, "a", [1])], SCHEMA, marks=[Mark("source", 3)])
+    seen = {"source": second.marked("source")}
+    first.commit([land(root, "b", [2])], SCHEMA, marks=[Mark("source", 4)], seen=seen)
+    with pytest.raises(Conflict, match="same work"):
+        second.commit([land(root, "c", [2, 3])], SCHEMA, marks=[Mark("source", 5)], seen=seen)
+    assert numbers(root) == [1, 2]
+
+
 def test_writers_and_a_compaction_at_once(root: str) -> None:
     """Three that add and one that merges: a reader finds whole commits only."""
     table(root).commit([land(root, "first", [0, 0])], SCHEMA)

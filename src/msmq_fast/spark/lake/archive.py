@@ -199,7 +199,8 @@ class Archive:
         from msmq_fast.spark.lake.writing import Placing  # imported late: pyarrow is not needed for --help
 
         run = self._checkpoints.run(content)
-        place = Placing(self._lake, table, run, lambda rows: self._count(content, rows))
+        lake = Lake(self._lake.root)  # queries run in threads of their own, and so each has its own tables
+        place = Placing(lake, table, run, lambda rows: self._count(content, rows))
         return (
             self._source.stream(self._spark, content, self._lake)
             .writeStream.queryName(f"{self._name} {content}")

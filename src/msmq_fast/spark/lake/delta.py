@@ -16,9 +16,8 @@ from __future__ import annotations
 import contextlib
 import json
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
-from pathlib import PurePosixPath
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 if TYPE_CHECKING:
@@ -34,6 +33,7 @@ RETENTION_H: Final = 168
 """Hours for which files that left a table are kept, for readers and time travel."""
 FILE_BYTES: Final = 256 << 20
 """Approximate size of a file that `compact` makes, in bytes."""
+_READERS: Final = 16
 _SETTINGS: Final = {
     "delta.deletedFileRetentionDuration": f"interval {RETENTION_H} hours",
     "delta.logRetentionDuration": "interval 30 days",
@@ -145,11 +145,13 @@ class Table:
         *,
         removed: Iterable[File] = (),
         marks: Sequence[Mark] = (),
+        seen: Mapping[str, int | None] | None = None,
     ) -> bool:
         """Adds and removes files in one step. Returns False, without an effect, if the first of the `marks`
         is not newer than the last one of its name. Creates the table, or adds columns to it, if necessary.
 
-        `schema` has the columns of the files and the partition columns. Raises Conflict.
+        `schema` has the columns of the files and the partition columns. `seen`: the last numbers of marks on
+        which the caller relied, by name. Raises Conflict, also if these numbers have changed.
         """
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
@@ -158,6 +160,8 @@ class Table:
         known = table.transaction_version(marks[0].name) if marks else None
         if known is not None and known >= marks[0].number:
             return False
+        if seen and any(table.transaction_version(name) != last for name, last in seen.items()):
+            raise Conflict(f"{self.name}: another process has done the same work")
         removed = list(removed)
         if removed and not {file.path for file in removed} <= {file.path for file in _files(table)}:
             raise Conflict(f"{self.name}: another process has replaced files of the table")
@@ -198,8 +202,7 @@ class Table:
         added: set[str] = set()
         merged: set[str] = set()
         commits = 0
-        for number in range(0 if version is None else version + 1, last + 1):
-            actions = self._actions(number)
+        for actions in self._log(range(0 if version is None else version + 1, last + 1)):
             if actions is None:  # the log begins later: everything may be new
                 return Fresh(last, active, max(commits, 1))
             new = {add["path"] for add in actions if add["dataChange"]}
@@ -272,24 +275,34 @@ class Table:
             table.update_incremental()
         return table
 
-    def _actions(self, version: int) -> list[dict[str, Any]] | None:
-        """Returns the files that the commit of a version added; None if the log no longer has it."""
+    def _log(self, versions: Iterable[int]) -> Iterator[list[dict[str, Any]] | None]:
+        """Yields, for each version in order, the files that its commit added; None if the log no longer has
+        it.
+        """
+        from concurrent.futures import ThreadPoolExecutor
+
         from msmq_fast.spark.lake.storage import file_system
 
-        path = PurePosixPath("_delta_log", f"{version:020d}.json")
-        try:
-            with file_system(self.uri).open_input_file(str(path)) as stream:
-                lines = stream.read().splitlines()
-        except FileNotFoundError:
-            return None
-        return [add for line in lines if (add := json.loads(line).get("add"))]
+        files = file_system(self.uri)
+
+        def added(version: int) -> list[dict[str, Any]] | None:
+            try:
+                with files.open_input_file(f"_delta_log/{version:020d}.json") as stream:
+                    lines = stream.read().splitlines()
+            except FileNotFoundError:
+                return None
+            return [add for line in lines if (add := json.loads(line).get("add"))]
+
+        with ThreadPoolExecutor(_READERS) as pool:  # of an object store, each file is a request
+            yield from pool.map(added, versions)
 
 
 def _files(table: DeltaTable) -> list[File]:
     import pyarrow as pa
 
-    columns = pa.table(table.get_add_actions(flatten=True)).to_pydict()
     by = table.metadata().partition_columns
+    names = ["path", "num_records", "size_bytes", "modification_time", *(f"partition.{name}" for name in by)]
+    columns = pa.table(table.get_add_actions(flatten=True)).select(names).to_pydict()
     values = [[_text(value) for value in columns[f"partition.{name}"]] for name in by]
     times = [moment / 1000 for moment in columns["modification_time"]]
     rows = [count or 0 for count in columns["num_records"]]

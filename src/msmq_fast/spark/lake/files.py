@@ -170,9 +170,15 @@ def split(rows: pa.Table, by: Sequence[str]) -> Iterator[tuple[Partition, pa.Tab
     if not by:
         yield {}, rows
         return
+    if not rows.num_rows:
+        return
+    first = {name: rows.column(name)[0].as_py() for name in by}
+    if pc.all(_equal(rows, first)).as_py():  # most often
+        yield {name: _partition(one) for name, one in first.items()}, rows.drop_columns(list(by))
+        return
     values = rows.select(list(by)).group_by(list(by)).aggregate([]).to_pylist()
     for value in values:
-        part = rows if len(values) == 1 else rows.filter(_equal(rows, value))
+        part = rows.filter(_equal(rows, value))
         yield {name: _partition(one) for name, one in value.items()}, part.drop_columns(list(by))
 
 

@@ -63,7 +63,7 @@ def _merge(spark: SparkSession, lake: Lake) -> Merge:
         return Merge(0, [])
     mark = Mark(_SOURCE, fresh.version)
     if not fresh.files:
-        target.commit([], table_schema(SILVER_EVENTS), marks=[mark])
+        target.commit([], table_schema(SILVER_EVENTS), marks=[mark], seen={_SOURCE: version})
         return Merge(0, [])
     touched = {(file.partition["day"], file.partition["qm"]) for file in fresh.files}
     old = [file for file in target.files() if (file.partition["day"], file.partition["qm"]) in touched]
@@ -76,7 +76,7 @@ def _merge(spark: SparkSession, lake: Lake) -> Merge:
         .sortWithinPartitions("day", "qm", "incarnation", "feed_seq")
     )
     written = frames.write(once, lake, _TABLE, by=target.by)
-    target.commit(written, table_schema(SILVER_EVENTS), removed=old, marks=[mark])
+    target.commit(written, table_schema(SILVER_EVENTS), removed=old, marks=[mark], seen={_SOURCE: version})
     return Merge(fresh.commits, sorted((str(day), str(qm)) for day, qm in touched))
 
 
