@@ -20,6 +20,7 @@ from msmq_fast.spark.lake.delta import Conflict, Landed, Mark, Table
 from msmq_fast.spark.lake.storage import file_system, normalized
 from tests.support.objects import s3_server
 
+S3 = (pytest.mark.long(seconds=5), pytest.mark.needs(modules=("moto",)))
 SCHEMA = pa.schema([("number", pa.int64()), ("day", pa.date32())])
 
 
@@ -32,7 +33,7 @@ def bucket() -> Iterator[str]:
         yield f"s3://{server.bucket()}"
 
 
-@pytest.fixture(params=["local", pytest.param("s3", marks=pytest.mark.long(seconds=5))])
+@pytest.fixture(params=["local", pytest.param("s3", marks=S3)])
 def root(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     if request.param == "local":
         return str(tmp_path)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.long(seconds=120), pytest.mark.timeout(600)]
+pytestmark = [pytest.mark.long(seconds=120), pytest.mark.timeout(600), pytest.mark.needs(modules=("moto",))]
 
 
 @pytest.fixture(scope="module")
