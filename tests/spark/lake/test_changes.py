@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,17 +13,18 @@ import pytest
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import session
 from msmq_fast.spark.lake.changes import note, outdated
+from msmq_fast.spark.lake.daytables import DayTables
+from msmq_fast.spark.lake.delta import Conflict
 from msmq_fast.spark.lake.files import Files
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.rules import Rules
+from msmq_fast.spark.lake.summary import audited, gold_rows
 from msmq_fast.spark.lake.tables import GOLD, SILVER_EVENTS, table_schema
 from tests.spark.lake.feeds import DAY, Pair, depths
 from tests.spark.lake.lakes import write_batch, write_day
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from pyspark.sql import SparkSession
 
 FIRST = DAY.date()
@@ -81,6 +83,45 @@ def test_a_day_is_audited_again_when_it_is_over(tmp_path: Path) -> None:
     write(lake, "gold/audits", day(0), note(lake, day(0), Rules(now=noon)))
     assert outdated(lake, [day(0)], Rules(now=noon)) == ([], {})
     assert outdated(lake, [day(0)], Rules(now=noon + timedelta(hours=8))).certain == [day(0)]
+
+
+def half_audited(lake: Lake, spark: SparkSession) -> DayTables:
+    """An audit of the first day that has written the note and one table, and committed nothing."""
+    tables = DayTables(spark, lake, day(0), lambda: None)
+    tables.note(note(lake, day(0), Rules(now=FAR)))
+    tables.write("gold/reconciliation", spark.createDataFrame([("ok",)], "verdict STRING"))
+    return tables
+
+
+def test_of_two_audits_at_once_one_gives_way(small: SparkSession, tmp_path: Path) -> None:
+    lake = Lake.create(str(tmp_path / "lake"))
+    write_event(lake, day(0), "q")
+    before = half_audited(lake, small)
+    write_event(lake, day(0), "other")
+    half_audited(Lake.open(lake.root), small).commit()
+    with pytest.raises(Conflict, match="has audited"):
+        before.commit()
+    assert [row["events"] for row in gold_rows(lake, "audits", day(0))] == [json.dumps({str(day(0)): 2})]
+
+
+def test_a_day_whose_audit_broke_off_is_audited_again(small: SparkSession, tmp_path: Path) -> None:
+    lake = Lake.create(str(tmp_path / "lake"))
+    write_event(lake, day(0), "q")
+    for broken in (False, True, False):
+        tables = half_audited(lake, small)
+        log = Path(lake.path("gold/reconciliation/_delta_log"))
+        if broken:
+            log.rename(log.with_name("aside"))
+            log.touch()
+            with pytest.raises(Exception):  # noqa: B017 - whatever the disk answers
+                tables.commit()
+            log.unlink()
+            log.with_name("aside").rename(log)
+            lake = Lake.open(lake.root)
+        else:
+            tables.commit()
+        assert audited(lake) == [day(0)]
+        assert outdated(lake, [day(0)], Rules(now=FAR)).certain == ([day(0)] if broken else [])
 
 
 class Archive:

@@ -14,7 +14,7 @@ from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake import bronze, changes, gold, lifecycle, reconcile, session, silver, timeline
 from msmq_fast.spark.lake.arguments import day_argument
 from msmq_fast.spark.lake.coverage import Wanted, coverage
-from msmq_fast.spark.lake.delta import Conflict, Landed, Mark
+from msmq_fast.spark.lake.daytables import DayTables
 from msmq_fast.spark.lake.failures import explaining
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.output import print_result
@@ -28,11 +28,8 @@ from msmq_fast.terminal.progress import Progress
 from msmq_fast.terminal.values import duration, number
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-_LAST: Final = "gold/reconciliation"
-_NOTES: Final = "gold/audits"
 _STEPS: Final = 15
 
 _READ: Final = ("bronze/events", "bronze/counters", "silver/events")
@@ -181,7 +178,7 @@ def audit(
         raise CommandError(
             Exit.EMPTY, f"the lake has no events of {day}; it has {_ranges(silver.days(lake))}"
         )
-    with _Tables(spark, lake, day, done) as tables:
+    with DayTables(spark, lake, day, done) as tables:
         note = changes.note(lake, day, rules)
         tables.note(note)
         _fill(spark, lake, day, rules, tables, sum(json.loads(note["events"]).values()))
@@ -189,7 +186,7 @@ def audit(
     return outcome(lake, day)
 
 
-def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tables, searched: int) -> None:
+def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: DayTables, searched: int) -> None:
     """Writes the tables of one day. `searched`: the number of events of the days around it."""
     from pyspark.sql import functions as F
 
@@ -225,94 +222,6 @@ def _fill(spark: SparkSession, lake: Lake, day: date, rules: Rules, tables: _Tab
     compared = gold.counters(gold.steps(history), counters, proof, bases, day)
     counted = tables.write("gold/counters", gold.with_uncounted(compared, history, day))
     tables.write("gold/reconciliation", reconcile.reconciliation(own, found, counted).drop("day"))
-
-
-class _Tables:
-    """Writes the tables of one day; when all are written, `commit` puts them in the place of the last audit.
-
-    The note in gold/audits says which events the tables of the day are made of, so that it must never be
-    newer than one of them, whatever is killed and whatever runs at the same time:
-
-    1. Every audit of a day has a number, two greater than that of the audit before it. It is the mark of its
-       commits, and its commits fail as soon as a later audit has begun to commit.
-    2. The first commit takes the old note away, the last one adds the new note. A day without a note is
-       audited again.
-    3. Each other table gets the day in one step. gold/reconciliation is last, because it makes the day an
-       audited one.
-    """
-
-    def __init__(self, spark: SparkSession, lake: Lake, day: date, done: Callable[[], None]) -> None:
-        self._spark = spark
-        self._lake = lake
-        self._day = day
-        self._done = done
-        self._mark = f"day={day}"
-        self._last = lake.table(_NOTES).marked(self._mark) or 0
-        self._written: dict[str, tuple[list[Landed], pa.Schema]] = {}
-        self._kept: list[DataFrame] = []
-
-    def __enter__(self) -> _Tables:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        for rows in self._kept:
-            rows.unpersist()
-
-    def commit(self) -> None:
-        """Replaces the day in the tables that were written. Raises Conflict if another audit of the day has
-        begun to do so since this object was made.
-        """
-        self._replace(_NOTES, [], self._last + 1)
-        tables = self._written.keys() - {_NOTES}
-        for name in sorted(tables, key=lambda name: (name == _LAST, name)):
-            self._replace(name, self._written[name][0], self._last + 1)
-        self._replace(_NOTES, self._written[_NOTES][0], self._last + 2)
-
-    def _replace(self, name: str, files: list[Landed], number: int) -> None:
-        import pyarrow as pa
-
-        table = self._lake.table(name)
-        done = table.commit(
-            files,
-            self._written[name][1].append(pa.field("day", pa.date32())),
-            removed=table.files(day=str(self._day)),
-            marks=[Mark(self._mark, number)],
-        )
-        if not done:
-            raise Conflict(f"{name}: another process has audited {self._day}")
-
-    def write(self, table: str, rows: DataFrame, *, whole: bool = True) -> DataFrame:
-        """Writes the day's part of a table, and returns a DataFrame that reads it back. `whole`: writes a
-        single file, for a small table.
-        """
-        from msmq_fast.spark.lake import frames
-
-        files = frames.write(
-            rows.coalesce(1) if whole else rows, self._lake, table, partition={"day": str(self._day)}
-        )
-        self._written[table] = files, frames.arrow_of(rows.schema)
-        self._done()
-        return frames.read(self._spark, self._lake, table, rows.schema, frames.landed(files))
-
-    def note(self, row: dict[str, Any]) -> None:
-        """Writes the note of the audit, a row of gold/audits."""
-        import pyarrow as pa
-
-        from msmq_fast.spark.lake.files import Files
-
-        files, rows = Files(self._lake), pa.Table.from_pylist([row])
-        files.write(_NOTES, rows, {"day": str(self._day)})
-        self._written[_NOTES] = files.close(), rows.schema
-
-    def keep(self, rows: DataFrame) -> DataFrame:
-        """Returns an intermediate result that several tables need, computed once, until the end of the
-        audit.
-        """
-        from pyspark import StorageLevel
-
-        self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
-        self._done()
-        return self._kept[-1]
 
 
 def _ranges(days: list[date]) -> str:
