@@ -40,7 +40,7 @@ def store() -> Iterator[str]:
 @pytest.fixture
 def verbs(store: str, small: SparkSession, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The verbs take the session of the test; what they keep on this machine is below its directory."""
-    monkeypatch.setattr(session, "start", lambda name: small)
+    monkeypatch.setattr(session, "start", lambda name, **_: small)
     for name, value in os.environ.items():
         if name.startswith("AWS_"):  # for Python workers: the JVM may have been started before
             monkeypatch.setitem(small.sparkContext.environment, name, value)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from msmq_fast.spark.lake.delta import Conflict, Landed, Mark
 from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.tables import GOLD
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -28,6 +29,8 @@ __all__ = ["DayTables"]
 
 _LAST: Final = "gold/reconciliation"
 _NOTES: Final = "gold/audits"
+_TABLES: Final = ("silver/lifecycle", *(f"gold/{name}" for name in GOLD))
+"""The tables that an audit writes. Any of them may have been deleted since the last audit."""
 
 
 class DayTables:
@@ -39,7 +42,7 @@ class DayTables:
         self._day = day
         self._done = done
         self._mark = f"day={day}"
-        self._last = lake.table(_NOTES).marked(self._mark) or 0
+        self._last = max(lake.table(name).marked(self._mark) or 0 for name in _TABLES)
         self._written: dict[str, tuple[list[Landed], pa.Schema]] = {}
         self._kept: list[DataFrame] = []
 
