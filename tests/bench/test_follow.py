@@ -8,7 +8,7 @@ import pytest
 
 from bench.follow import Archived, Result, Sample, checks, follow, grows
 from msmq_fast.spark.lake.layout import Lake
-from tests.spark.lake.lakes import write_batch
+from tests.support.lakes import write_batch
 
 
 def sample(seconds: float, behind_s: float, sent: int = 0) -> Sample:

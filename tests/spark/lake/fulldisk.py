@@ -28,7 +28,7 @@ from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.writing import Placing
 from tests.spark.fakeserver import serving
-from tests.spark.lake.lakes import contents
+from tests.support.lakes import contents
 
 LEFT = 400_000
 """Bytes that are free while the disk is full."""

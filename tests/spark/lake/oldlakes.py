@@ -11,7 +11,7 @@ from pyarrow import parquet
 
 from msmq_fast.protocol.columns import OLD_NAMES
 from msmq_fast.spark.lake.tables import EVENTS, table_schema
-from tests.spark.lake.lakes import TABLES
+from tests.support.lakes import TABLES
 
 
 class OldLake:

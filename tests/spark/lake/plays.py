@@ -12,7 +12,7 @@ from msmq_fast.spark.lake.audit import audit
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.rules import Rules
 from tests.spark.lake.feeds import DAY, FAULTS, Pair, Scenes, Truth
-from tests.spark.lake.lakes import write_batch
+from tests.support.lakes import write_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -26,7 +26,7 @@ from msmq_fast.spark.lake.tables import SCHEMAS, table_schema
 from msmq_fast.spark.lake.writing import Placing
 from msmq_fast.terminal.progress import Progress
 from tests.spark.fakeserver import FakeServer, serving
-from tests.spark.lake.lakes import contents
+from tests.support.lakes import contents
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

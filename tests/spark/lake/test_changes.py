@@ -22,7 +22,7 @@ from msmq_fast.spark.lake.rules import Rules
 from msmq_fast.spark.lake.summary import audited, gold_rows
 from msmq_fast.spark.lake.tables import GOLD, SILVER_EVENTS, table_schema
 from tests.spark.lake.feeds import DAY, Pair, depths
-from tests.spark.lake.lakes import write_batch, write_day
+from tests.support.lakes import write_batch, write_day
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -19,8 +19,8 @@ from msmq_fast.spark.lake.failures import explained
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
 from tests.spark.fakeserver import serving
-from tests.spark.lake.lakes import write_day
 from tests.spark.lake.leases import leased
+from tests.support.lakes import write_day
 
 
 class JavaError(Py4JError):

@@ -13,7 +13,7 @@ import pytest
 
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.verify import damaged
-from tests.spark.lake.lakes import contents
+from tests.support.lakes import contents
 from tests.support.objects import s3_server
 
 pytestmark = [pytest.mark.long(seconds=60), pytest.mark.timeout(600), pytest.mark.needs(modules=("moto",))]

@@ -23,7 +23,7 @@ from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.writing import Placing
 from tests.spark.lake.feeds import DAY, Pair
-from tests.spark.lake.lakes import write_batch
+from tests.support.lakes import write_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

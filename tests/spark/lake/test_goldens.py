@@ -21,9 +21,9 @@ from msmq_fast.terminal.commands import Command
 from msmq_fast.terminal.parser import Parser
 from tests.spark import realserver
 from tests.spark.fakeserver import serving
-from tests.spark.lake.lakes import write_batch
 from tests.spark.lake.leases import leased
 from tests.spark.lake.undelivered import Traffic
+from tests.support.lakes import write_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

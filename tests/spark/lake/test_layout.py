@@ -8,7 +8,7 @@ import pytest
 
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.spark.lake.layout import Lake
-from tests.spark.lake.lakes import contents, write_batch
+from tests.support.lakes import contents, write_batch
 
 
 @pytest.fixture

@@ -16,8 +16,8 @@ from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.migrate import migrate
 from tests.spark.lake.feeds import DAY, Pair
-from tests.spark.lake.lakes import contents
 from tests.spark.lake.oldlakes import OldLake
+from tests.support.lakes import contents
 
 MESSAGE = {"qm_guid": "q", "queue": "orders", "arrived_time": DAY, "label": "x", "body_sha256": "h"}
 

@@ -19,8 +19,8 @@ import pytest
 from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.tables import GOLD
 from tests.spark.lake.feeds import DAY
-from tests.spark.lake.lakes import write_day
 from tests.spark.lake.plays import Play
+from tests.support.lakes import write_day
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -51,6 +51,7 @@ def _plain(value: Any) -> Any:
     return float(value) if isinstance(value, int | float) and not isinstance(value, bool) else value
 
 
+@pytest.mark.long(seconds=25)
 @pytest.mark.parametrize("table", AUDITED)
 def test_four_readers_see_the_same_rows(play: Play, small: SparkSession, table: str) -> None:
     """Spark by the list of files, without a jar; DuckDB over the dataset; Polars and pandas."""

@@ -28,8 +28,8 @@ from msmq_fast.spark.lake.replay import Pace, Replay, Request
 from msmq_fast.spark.lake.sending import parts, send_part
 from msmq_fast.terminal.progress import Progress
 from tests.spark.fakeserver import FakeServer
-from tests.spark.lake.lakes import write_batch
 from tests.spark.realserver import RealServer, running
+from tests.support.lakes import write_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -18,7 +18,7 @@ from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.reporthtml import page
 from msmq_fast.spark.lake.reporttext import markdown
 from msmq_fast.spark.lake.summary import COUNTS, gather
-from tests.spark.lake.lakes import write_day
+from tests.support.lakes import write_day
 
 DAY = date(2026, 3, 1)
 NOON = datetime(2026, 3, 1, 12, tzinfo=UTC)

@@ -17,8 +17,8 @@ from msmq_fast.spark.lake.main import main
 from msmq_fast.spark.lake.reconcile import reconciliation
 from msmq_fast.spark.lake.summary import undelivered
 from tests.spark.lake.feeds import DAY
-from tests.spark.lake.lakes import contents, write_batch
 from tests.spark.lake.undelivered import NEXT, Traffic
+from tests.support.lakes import contents, write_batch
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
