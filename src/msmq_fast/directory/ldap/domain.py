@@ -14,6 +14,7 @@ from msmq_fast.directory.ldap.schema import (
     CLASSES,
     COMPUTER_FIELDS,
     LABEL_LENGTH,
+    SID,
     encode_fields,
     wanted_attributes,
 )
@@ -336,10 +337,10 @@ class Domain:
         """Return the SID of a computer account."""
         place = self._place()
         entry = self._computer(computer, place)
-        found = text_of_sid(entry)
-        if found is None:
+        found = entry.attributes.get("objectsid")
+        if not found:
             raise generic(f"the computer {computer} has no SID")
-        return found
+        return str(SID.decode(found))
 
     def _new_path(
         self, kind: ObjectType, values: Mapping[str, Any], place: _Place
@@ -478,15 +479,6 @@ _SETTINGS: Final = {
     "mSMQDsServices": "mSMQDsService",
     "mSMQDependentClientServices": "mSMQDependentClientService",
 }
-
-
-def text_of_sid(entry: Entry) -> str | None:
-    """Return the objectSid of an entry as text, None if it has none."""
-    found = entry.first("objectSid")
-    if found is None:
-        return None
-    (field_,) = [one for one in COMPUTER_FIELDS if one.name == "MachineSid"]
-    return str(field_.codec.decode([found]))
 
 
 def _services(place: _Place) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 
 import ldap
 import ldap.sasl
@@ -64,39 +64,33 @@ class LdapSettings:
     operation_s: float = 10.0
 
 
-class Link:
+class Link(Protocol):
     """What `domain` needs of a connection: the operations of LDAP with the controls of Active Directory. A
     failed operation raises DirectoryError.
     """
 
     def root(self) -> Entry:
         """Return the attributes of the domain controller itself (rootDSE)."""
-        raise NotImplementedError
 
     def search(
         self, base: str, scope: int, condition: str, attributes: Sequence[str], *, deleted: bool = False
     ) -> Iterator[Entry]:
         """Yield the entries that meet the filter `condition`, in pages. `deleted` includes tombstones."""
-        raise NotImplementedError
 
     def add(self, path: str, attributes: Mapping[str, list[bytes]]) -> None:
         """Add an entry. Of nTSecurityDescriptor only the DACL counts."""
-        raise NotImplementedError
 
     def modify(self, path: str, changes: Mapping[str, list[bytes]]) -> None:
         """Replace attributes; an empty list deletes one. Of nTSecurityDescriptor only the DACL counts."""
-        raise NotImplementedError
 
     def delete(self, path: str) -> None:
         """Delete an entry with all that is below it."""
-        raise NotImplementedError
 
     def close(self) -> None:
         """Close the connection; the next operation opens another one."""
-        raise NotImplementedError
 
 
-class LdapLink(Link):
+class LdapLink:
     """A connection by libldap, opened at the first operation and again after a failure."""
 
     def __init__(self, settings: LdapSettings) -> None:
