@@ -89,9 +89,16 @@ class Refusals(RefusalCounters):
         self._told = told
 
     def refuse(
-        self, what: str, reason: str, detail: str = "", count: int = 1, about: About | None = None
+        self,
+        what: str,
+        reason: str,
+        detail: str = "",
+        count: int = 1,
+        about: About | None = None,
+        *,
+        peer: str = "",
     ) -> None:
-        super().refuse(what, reason, detail, count, about)
+        super().refuse(what, reason, detail, count, about, peer=peer)
         self._told(what, reason, detail)
 
     def repeat(self, detail: str) -> None:
