@@ -9,7 +9,7 @@ from uuid import UUID
 
 from msmq_fast.directory.ldap import names
 from msmq_fast.directory.ldap.entries import Entry, PathIndex, decoded, encoded
-from msmq_fast.directory.ldap.link import BASE, SUBTREE, Link
+from msmq_fast.directory.ldap.interface import BASE, SUBTREE, Link
 from msmq_fast.directory.ldap.schema import (
     CLASSES,
     COMPUTER_FIELDS,

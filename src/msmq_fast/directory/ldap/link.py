@@ -6,23 +6,21 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final, Protocol, TypeVar
+from typing import Any, Final, TypeVar
 
 import ldap
 import ldap.sasl
 from ldap.controls import RequestControl, SimplePagedResultsControl
 
 from msmq_fast.directory.ldap.entries import Entry
+from msmq_fast.directory.ldap.interface import BASE
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.protocol.errors import AccessDenied
 
-__all__ = ["BASE", "LEVEL", "SUBTREE", "LdapLink", "LdapSettings", "Link"]
+__all__ = ["LdapLink", "LdapSettings"]
 
 T = TypeVar("T")
 
-BASE: Final = ldap.SCOPE_BASE
-LEVEL: Final = ldap.SCOPE_ONELEVEL
-SUBTREE: Final = ldap.SCOPE_SUBTREE
 PAGE: Final = 500
 """Entries a page. Windows returns at most 1,000 to a search without pages."""
 
@@ -62,32 +60,6 @@ class LdapSettings:
     ca_file: Path | None = None
     connect_s: float = 5.0
     operation_s: float = 10.0
-
-
-class Link(Protocol):
-    """What `domain` needs of a connection: the operations of LDAP with the controls of Active Directory. A
-    failed operation raises DirectoryError.
-    """
-
-    def root(self) -> Entry:
-        """Return the attributes of the domain controller itself (rootDSE)."""
-
-    def search(
-        self, base: str, scope: int, condition: str, attributes: Sequence[str], *, deleted: bool = False
-    ) -> Iterator[Entry]:
-        """Yield the entries that meet the filter `condition`, in pages. `deleted` includes tombstones."""
-
-    def add(self, path: str, attributes: Mapping[str, list[bytes]]) -> None:
-        """Add an entry. Of nTSecurityDescriptor only the DACL counts."""
-
-    def modify(self, path: str, changes: Mapping[str, list[bytes]]) -> None:
-        """Replace attributes; an empty list deletes one. Of nTSecurityDescriptor only the DACL counts."""
-
-    def delete(self, path: str) -> None:
-        """Delete an entry with all that is below it."""
-
-    def close(self) -> None:
-        """Close the connection; the next operation opens another one."""
 
 
 class LdapLink:

@@ -2,36 +2,72 @@
 
 from __future__ import annotations
 
+import re
 from uuid import UUID
-
-from ldap.dn import dn2str, escape_dn_chars, str2dn
-from ldap.filter import escape_filter_chars
 
 from msmq_fast.directory.paths import name_hash
 
 _LONGEST_NAME = 63
 _KEPT = 55
 _HASHED = 64  # characters of a name that was shortened
+_ESCAPED = {character: f"\\{character}" for character in '",+;<>=\\'}
+_ESCAPED |= {chr(code): f"\\{code:02X}" for code in (*range(32), 127)}
+_PART = re.compile(  # of a name with several attributes, the first counts
+    r"""\s*[A-Za-z][\w.-]*=((?:[^\\",+;<>]|\\.)*)(?:\+(?:[^\\,]|\\.)*)?(,|$)""", re.DOTALL
+)
+_ESCAPE = re.compile(rb"\\(?:([0-9A-Fa-f]{2})|(.))", re.DOTALL)
+_FILTER = {character: f"\\{ord(character):02x}" for character in "*()\\\0"}
 
 
 def child(name: str, parent: str) -> str:
     """Return the distinguished name of the object CN=`name` below `parent`."""
-    return f"CN={escape_dn_chars(name)},{parent}"
+    return f"CN={escaped(name)},{parent}"
+
+
+def escaped(value: str) -> str:
+    """Return a value for a distinguished name (RFC 4514 2.4), in the form that Active Directory returns."""
+    text = "".join(_ESCAPED.get(character, character) for character in value)
+    if text[:1] in (" ", "#"):
+        text = f"\\{text}"
+    if value.endswith(" ") and len(value) > 1:
+        text = f"{text[:-1]}\\ "
+    return text
 
 
 def parts(path: str) -> list[str]:
     """Return the values of a distinguished name from the object to the root, without escapes. Raises
     ValueError if the name is malformed.
     """
+    found = []
+    at, more = 0, ","
+    while more:
+        matched = _PART.match(path, at)
+        if matched is None:
+            raise ValueError(f"{path!r} is not a distinguished name")
+        value, more = matched.groups()
+        found.append(_plain(value, path) if "\\" in value else value)
+        at = matched.end()
+    return found
+
+
+def _plain(value: str, path: str) -> str:
+    """Return a value of a distinguished name without its escapes."""
+    kept = value.encode()
+    data = _ESCAPE.sub(lambda found: bytes.fromhex(found[1].decode()) if found[1] else found[2], kept)
     try:
-        return [value for rdn in str2dn(path) for _type, value, _flags in rdn[:1]]
-    except Exception:  # ldap.DECODING_ERROR, which is not among the documented ones
-        raise ValueError(f"{path!r} is not a distinguished name") from None
+        return data.decode()
+    except UnicodeDecodeError:
+        raise ValueError(f"{path!r} is not a distinguished name: it is not UTF-8") from None
 
 
 def parent(path: str) -> str:
-    """Return the distinguished name of the parent object."""
-    return str(dn2str(str2dn(path)[1:]))
+    """Return the distinguished name of the parent object, "" for the root. Raises ValueError if the name is
+    malformed.
+    """
+    matched = _PART.match(path)
+    if matched is None:
+        raise ValueError(f"{path!r} is not a distinguished name")
+    return path[matched.end() :].lstrip()
 
 
 def by_guid(identifier: UUID) -> str:
@@ -44,7 +80,7 @@ def is_equal(attribute: str, value: str | bytes) -> str:
     if isinstance(value, bytes):
         escaped = "".join(f"\\{byte:02x}" for byte in value)
         return f"({attribute}={escaped})"
-    return f"({attribute}={escape_filter_chars(value)})"
+    return f"({attribute}={''.join(_FILTER.get(character, character) for character in value)})"
 
 
 def any_of(filters: list[str]) -> str:
