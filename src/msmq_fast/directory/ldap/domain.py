@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
 
 from msmq_fast.directory.ldap import names
-from msmq_fast.directory.ldap.entries import Entry, PathIndex, decoded, encoded
+from msmq_fast.directory.ldap.entries import Entry, PathIndex, decoded, encoded, encoded_computer
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE, Link
 from msmq_fast.directory.ldap.schema import (
     CLASSES,
     COMPUTER_FIELDS,
     LABEL_LENGTH,
     SID,
-    encode_fields,
     wanted_attributes,
 )
 from msmq_fast.directory.objects import RULES, DirectoryObject
@@ -51,8 +50,12 @@ _LISTED: Final = names.any_of(
         "(objectClass=msMQ-Group)",
     ]
 )
+_MADE: Final = (ObjectType.QUEUE_MANAGER, ObjectType.QUEUE, ObjectType.SITE, ObjectType.ROUTING_LINK)
+"""The types of objects that are created and deleted (3.1.6.1, 3.1.6.2)."""
 _SERVICES: Final = ("RoutingServer", "DirectoryServer", "SupportingServer")
 _SERVICE_TYPE: Final = {"RoutingServer", "RemoteAccessServer", "DirectoryServer", "DirectoryServerType"}
+
+_SETTLED: Final = {*_SERVICES, *_SERVICE_TYPE, "SiteIdentifierList"}  # what MSMQ Settings depend on
 
 
 @dataclass(slots=True)
@@ -271,18 +274,20 @@ class Domain:
         _check(kind, values)
         if kind is ObjectType.USER:
             return self._enter_user(values, place)
+        if kind not in _MADE:
+            raise generic(f"a {kind.title} is not created in a domain by message queuing", kind)
         if kind is ObjectType.QUEUE_MANAGER and not values.get("SiteIdentifierList"):
             values["SiteIdentifierList"] = (self._own_site(place),)
         path, more = self._new_path(kind, values, place)
         attributes = {"objectClass": [CLASSES[kind].encode()]} | more
+        attributes |= self._encoded(kind, values, creating=True)
+        account = encoded_computer(values) if kind is ObjectType.QUEUE_MANAGER else {}
         try:
-            attributes |= encoded(kind, values, self._known, creating=True)
-        except ValueError as error:
-            raise generic(str(error), kind) from None
-        security = item.get("Security")
-        if security:
-            attributes["nTSecurityDescriptor"] = [security]
-        self._link.add(path, attributes)
+            self._link.add(path, attributes)
+        except DirectoryError as error:
+            present = error.result is DirectoryOperationResult.OBJECT_ALREADY_EXISTS
+            if not (present and kind is ObjectType.QUEUE_MANAGER):
+                raise  # a queue manager that is there already is the same one (3.1.6.1.1.2)
         made = self._entry(path, kind)
         if kind in (ObjectType.SITE, ObjectType.QUEUE_MANAGER):
             self._known.note(made)
@@ -291,10 +296,19 @@ class Domain:
                 names.child("Servers", path), {"objectClass": [b"serversContainer"]}
             )  # for the queue managers of the site
         if kind is ObjectType.QUEUE_MANAGER:
+            if account:
+                self._link.modify(names.parent(made.path), account)
             self._read_computers([made], place)
-            self._write_computer(made, values)
-            self._write_settings(made, values, place)
+            self._write_settings(made, values)
         return self._decoded(kind, made, place)
+
+    def _encoded(
+        self, kind: ObjectType, values: Mapping[str, Any], *, creating: bool
+    ) -> dict[str, list[bytes]]:
+        try:
+            return encoded(kind, values, self._known, creating=creating)
+        except ValueError as error:
+            raise generic(str(error), kind) from None
 
     def write(self, item: DirectoryObject, values: Mapping[str, Any]) -> DirectoryObject:
         """Change the attributes `values` of the object that `item` identifies (3.1.6.7). Returns it as the
@@ -308,15 +322,18 @@ class Domain:
         merged = dict(values)
         if _SERVICE_TYPE & set(values):
             merged = {name: old[name] for name in _SERVICE_TYPE if name in old} | merged
-        changes = encoded(kind, merged, self._known, creating=False)
+        changes = self._encoded(kind, merged, creating=False)
+        account = encoded_computer(values) if kind is ObjectType.QUEUE_MANAGER else {}
+        security = changes.pop("nTSecurityDescriptor", None)
         if changes:
             self._link.modify(entry.path, changes)
-        if values.get("Security"):
-            self._link.modify(entry.path, {"nTSecurityDescriptor": [values["Security"]]})
+        if security:
+            self._link.modify(entry.path, {"nTSecurityDescriptor": security})
         if kind is ObjectType.QUEUE_MANAGER:
-            self._write_computer(entry, values)
-            if set(_SERVICES) & set(values) or "SiteIdentifierList" in values:
-                self._write_settings(entry, dict(old) | dict(values), place)
+            if account:
+                self._link.modify(names.parent(entry.path), account)
+            if _SETTLED & set(values):
+                self._write_settings(entry, dict(old) | dict(values))
             self._read_computers([entry], place)
         return self._decoded(kind, self._entry(entry.path, kind), place)
 
@@ -325,12 +342,16 @@ class Domain:
         only.
         """
         place = self._place()
+        if item.kind not in (*_MADE, ObjectType.USER):
+            raise generic(f"a {item.kind.title} of a domain is not deleted by message queuing", item.kind)
         entry = self._find(item, place)
         if item.kind is ObjectType.USER:
             self._link.modify(entry.path, {"mSMQDigests": [], "mSMQSignCertificates": []})
-        else:
-            self._link.delete(entry.path)
-            self._known.forget(entry.identifier)
+            return entry.identifier
+        if item.kind is ObjectType.QUEUE_MANAGER:
+            self._delete_settings(entry.identifier, place)
+        self._link.delete(entry.path)
+        self._known.forget(entry.identifier)
         return entry.identifier
 
     def computer_sid(self, computer: str) -> str:
@@ -362,7 +383,7 @@ class Domain:
             case ObjectType.ENTERPRISE:
                 return _services(place), {}
             case _:
-                raise generic(f"a {kind.title} is not created in a domain by message queuing", kind)
+                raise generic(f"a {kind.title} of a domain has no name that message queuing gives", kind)
 
     def _computer(self, name: str, place: _Place) -> Entry:
         named = names.any_of(
@@ -433,20 +454,29 @@ class Domain:
 
     # ---- what belongs to a queue manager
 
-    def _write_computer(self, machine: Entry, values: Mapping[str, Any]) -> None:
-        keys = {name: value for name, value in values.items() if name == "PublicSigningKeyList"}
-        changes = encode_fields(COMPUTER_FIELDS, keys, creating=False)
-        if changes:
-            self._link.modify(names.parent(machine.path), changes)
-
-    def _write_settings(self, machine: Entry, values: Mapping[str, Any], place: _Place) -> None:
-        """Make the MSMQ Settings objects of a server in its sites (3.1.6.1.1.3): they tell other servers
-        which queue managers of a site are routers or directory servers.
+    def _write_settings(self, machine: Entry, values: Mapping[str, Any]) -> None:
+        """Make the MSMQ Settings objects of a server in its sites, and delete those of other sites or of one
+        that serves no longer (3.1.6.1.1.3, 3.1.6.7.1.9): they tell other servers which queue managers of a
+        site are routers or directory servers.
         """
-        if not any(values.get(name) for name in _SERVICES):
-            return
-        computer = names.parts(machine.path)[1]
-        kept = encoded(ObjectType.QUEUE_MANAGER, values, self._known, creating=True)
+        place = self._place()
+        wanted: dict[str, str] = {}  # the name of the settings → the name of their server
+        if any(values.get(name) for name in _SERVICES):
+            computer = names.parts(machine.path)[1]
+            for site in values.get("SiteIdentifierList") or ():
+                path = self._known.path(site)
+                if path is not None:
+                    server = names.child(computer, f"CN=Servers,{path}")
+                    wanted[names.child("MSMQ Settings", server)] = server
+        kept = {path.casefold() for path in wanted}
+        self._delete_settings(machine.identifier, place, kept)
+        attributes = self._settings_of(machine, values) if wanted else {}
+        for path, server in wanted.items():
+            self._add_anew(server, {"objectClass": [b"server"]}, replace=False)
+            self._add_anew(path, attributes, replace=True)
+
+    def _settings_of(self, machine: Entry, values: Mapping[str, Any]) -> dict[str, list[bytes]]:
+        kept = self._encoded(ObjectType.QUEUE_MANAGER, values, creating=True)
         attributes = {
             "objectClass": [b"mSMQSettings"],
             "mSMQQMID": [machine.identifier.bytes_le],
@@ -455,13 +485,15 @@ class Domain:
         for name, attribute in _SETTINGS.items():
             if name in kept:
                 attributes[attribute] = kept[name]
-        for site in values.get("SiteIdentifierList") or ():
-            path = self._known.path(site)
-            if path is None:
-                continue
-            server = names.child(computer, f"CN=Servers,{path}")
-            self._add_anew(server, {"objectClass": [b"server"]}, replace=False)
-            self._add_anew(names.child("MSMQ Settings", server), attributes, replace=True)
+        return attributes
+
+    def _delete_settings(self, machine: UUID, place: _Place, kept: Container[str] = ()) -> None:
+        """Delete the MSMQ Settings objects of a queue manager, except those whose names are `kept`."""
+        condition = f"(&(objectClass=mSMQSettings){names.is_equal('mSMQQMID', machine.bytes_le)})"
+        found = self._link.search(place.configuration, SUBTREE, condition, ["objectGUID"])
+        for path in [entry.path for entry in found]:
+            if path.casefold() not in kept:
+                self._link.delete(path)
 
     def _add_anew(self, path: str, attributes: Mapping[str, list[bytes]], *, replace: bool) -> None:
         try:
@@ -488,8 +520,6 @@ def _services(place: _Place) -> str:
 def _check(kind: ObjectType, values: Mapping[str, Any]) -> None:
     """Check what Active Directory would refuse without saying which attribute is wrong."""
     if kind is ObjectType.CONNECTED_NETWORK:
-        raise generic("a domain has no connected networks", kind)
-    if kind is ObjectType.QUEUE_MANAGER and values.get("ConnectedNetworkIdentifierList"):
         raise generic("a domain has no connected networks", kind)
     label = values.get("Label") or ""
     if kind is ObjectType.QUEUE and len(label) > LABEL_LENGTH:

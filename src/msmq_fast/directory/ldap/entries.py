@@ -21,6 +21,8 @@ from msmq_fast.directory.ldap.schema import (
 )
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.security.blobs import read_user_certificates
+from msmq_fast.security.errors import SecurityDataError
 
 _CLUSTER = b"MSClusterVirtualServer"
 _KINDS = {name.lower().encode(): kind for kind, name in CLASSES.items()}
@@ -112,7 +114,7 @@ def _nothing(
 def _queue(values: dict[str, Any], entry: Entry, known: PathIndex, computer: Entry | None, root: str) -> None:
     name, _msmq, machine, *_ = names.parts(entry.path)
     extension = entry.first("mSMQQueueNameExt") or b""
-    whole = names.whole_name(name, extension.decode()).replace("\\", "")
+    whole = names.whole_name(name, extension.decode())
     values["Pathname"] = f"{machine}\\{whole}".lower()
     values["DirectoryPath"] = f"LDAP://{entry.path}"
     host = None if computer is None else computer.first("dNSHostName")
@@ -179,11 +181,10 @@ _COMPUTED: Mapping[ObjectType, _Computed] = {
 def encoded(
     kind: ObjectType, values: Mapping[str, Any], known: PathIndex, *, creating: bool
 ) -> dict[str, list[bytes]]:
-    """Return the LDAP attributes, without nTSecurityDescriptor, for attributes of the data model. Raises
-    ValueError if a site that they refer to is not in the directory.
+    """Return the LDAP attributes for attributes of the data model. Raises ValueError if a value cannot be
+    kept, or a site that they refer to is not in the directory.
     """
     changes = encode_fields(FIELDS[kind], values, creating=creating)
-    changes.pop("nTSecurityDescriptor", None)
     if kind is ObjectType.QUEUE_MANAGER:
         changes |= _services(values, known, creating=creating)
     elif kind is ObjectType.ROUTING_LINK:
@@ -203,6 +204,22 @@ def _services(values: Mapping[str, Any], known: PathIndex, *, creating: bool) ->
         if name in values:
             changes[attribute] = _paths(values[name], known)
     return {name: kept for name, kept in changes.items() if kept or not creating}
+
+
+def encoded_computer(values: Mapping[str, Any]) -> dict[str, list[bytes]]:
+    """Return the LDAP attributes of a computer for attributes of its queue manager (3.1.6.1.1.9).
+
+    MS-MQDSSM takes PublicSigningKeyList for a list of certificates, MS-MQDMPR 3.1.1.1 for one of public keys.
+    Both are kept; certificates are found by their digests, keys have none.
+    """
+    changes = encode_fields(COMPUTER_FIELDS, values, creating=False)
+    if "PublicSigningKeyList" in values:
+        try:
+            kept = read_user_certificates(values["PublicSigningKeyList"])
+        except SecurityDataError:
+            kept = ()
+        changes["mSMQDigests"] = [one.digest for one in kept]
+    return changes
 
 
 def _paths(identifiers: Sequence[UUID], known: PathIndex) -> list[bytes]:

@@ -9,7 +9,9 @@ from msmq_fast.directory.paths import name_hash
 
 _LONGEST_NAME = 63
 _KEPT = 55
-_HASHED = 64  # characters of a name that was shortened
+_HASH = 9  # characters that take the place of the rest: a dash, and the hash
+_BACKSLASH = "\\"
+_SPECIAL = frozenset("\n/#><=")
 _ESCAPED = {character: f"\\{character}" for character in '",+;<>=\\'}
 _ESCAPED |= {chr(code): f"\\{code:02X}" for code in (*range(32), 127)}
 _PART = re.compile(  # of a name with several attributes, the first counts
@@ -89,16 +91,16 @@ def any_of(filters: list[str]) -> str:
 
 
 def short_name(name: str) -> tuple[str, str]:
-    """Return the name of a queue's object and its extension (3.1.6.1.2.5): a name of more than 63 characters
-    is cut, and the rest of it is in mSMQQueueNameExt.
+    """Return the name of a queue's object and its extension (3.1.6.1.2.5): a name of more than 63 characters,
+    backslashes before special characters included, is cut, and the rest of it is in mSMQQueueNameExt.
     """
-    if len(name) <= _LONGEST_NAME:
+    text = "".join(f"\\{character}" if character in _SPECIAL else character for character in name)
+    if len(text) <= _LONGEST_NAME:
         return name, ""
-    return f"{name[:_KEPT]}-{name_hash(name)}", name[_KEPT:]
+    return f"{text[:_KEPT].replace(_BACKSLASH, '')}-{name_hash(text)}", text[_KEPT:]
 
 
 def whole_name(name: str, extension: str) -> str:
-    """Return the queue name of an object's name and extension (3.1.6.11.2.1)."""
-    if len(name) == _HASHED and extension:
-        return name[:_KEPT] + extension
-    return name
+    """Return the queue name of an object's name and extension (3.1.6.11.2.1), without backslashes."""
+    kept = name[:-_HASH] if extension else name
+    return f"{kept}{extension}".replace(_BACKSLASH, "")

@@ -5,22 +5,23 @@ memory, changes go to a domain controller.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar
 from uuid import UUID
 
 from msmq_fast.directory.enumerations import MAX_HANDLES, failed
-from msmq_fast.directory.filters import Filter, equals
+from msmq_fast.directory.filters import Filter, Sort, equals
 from msmq_fast.directory.index import ObjectIndex
 from msmq_fast.directory.ldap.domain import Changes, Domain
+from msmq_fast.directory.ldap.schema import UNSUPPORTED
 from msmq_fast.directory.ldap.worker import Worker
 from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject, attribute_kind
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.paths import check_public
 from msmq_fast.directory.provider import Join
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic
-from msmq_fast.directory.searching import SearchableDirectory
+from msmq_fast.directory.searching import SearchableDirectory, as_directory_error
 from msmq_fast.store.completion import Completion
 
 __all__ = ["Intervals", "LdapDirectory"]
@@ -198,10 +199,30 @@ class LdapDirectory(SearchableDirectory):
         """Read the first object that meets the conditions; see DirectoryProvider. `force` reads the changes
         of the domain first.
         """
+        try:
+            _supported(kind, attributes)
+        except (DirectoryError, ValueError) as error:
+            return failed(as_directory_error(error, kind))
         found = super().read(kind, conditions, attributes)
         if not force and self._objects is not None:
             return found
         return self._refresh().then(lambda _: SearchableDirectory.read(self, kind, conditions, attributes))
+
+    def begin(
+        self,
+        kind: ObjectType,
+        conditions: Filter = (),
+        attributes: Collection[str] | None = None,
+        order: Sequence[Sort] = (),
+        *,
+        owner: object = None,
+    ) -> Completion[int]:
+        """Start an enumeration; see DirectoryProvider."""
+        try:
+            _supported(kind, attributes)
+        except (DirectoryError, ValueError) as error:
+            return failed(as_directory_error(error, kind))
+        return super().begin(kind, conditions, attributes, order, owner=owner)
 
     def create(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
@@ -214,7 +235,7 @@ class LdapDirectory(SearchableDirectory):
             if item.kind is ObjectType.QUEUE:
                 check_public(wanted["Pathname"])
         except (DirectoryError, ValueError) as error:
-            return failed(error if isinstance(error, DirectoryError) else generic(str(error), item.kind))
+            return failed(as_directory_error(error, item.kind))
 
         def made(found: DirectoryObject) -> Completion[UUID]:
             self._put(found)
@@ -230,8 +251,8 @@ class LdapDirectory(SearchableDirectory):
         kept = {IDENTIFIER, *rules.fixed, *rules.computed}
         try:
             wanted = self._limited(item, attributes).values
-        except ValueError as error:
-            return failed(generic(str(error), item.kind))
+        except (DirectoryError, ValueError) as error:
+            return failed(as_directory_error(error, item.kind))
         values = {name: value for name, value in wanted.items() if name not in kept}
 
         def written(found: DirectoryObject) -> Completion[None]:
@@ -254,11 +275,14 @@ class LdapDirectory(SearchableDirectory):
         return Completion.of(None)
 
     def _limited(self, item: DirectoryObject, attributes: Collection[str] | None) -> DirectoryObject:
-        for name in attributes or ():
-            attribute_kind(item.kind, name)
-        if attributes is None:
-            return item
-        values: dict[str, Any] = {name: value for name, value in item.values.items() if name in attributes}
+        """Return the part of an object that is to be kept."""
+        _supported(item.kind, attributes)
+        lost = UNSUPPORTED.get(item.kind, ())
+        values: dict[str, Any] = {
+            name: value
+            for name, value in item.values.items()
+            if name not in lost and (attributes is None or name in attributes)
+        }
         return DirectoryObject.trusted(item.kind, values)
 
     def resolve_list(self, identifier: UUID, domain: str = "") -> Completion[tuple[str, ...]]:
@@ -279,3 +303,15 @@ class LdapDirectory(SearchableDirectory):
         if known.exception() is None:
             return known.then(lambda item: Completion.of(item["MachineSid"]))
         return self._worker.submit(lambda: self._domain.computer_sid(computer))
+
+
+def _supported(kind: ObjectType, attributes: Collection[str] | None) -> None:
+    """Raise ValueError if a type does not have an attribute, DirectoryError if a domain does not keep it or
+    has no objects of the type (3.1.6.3, 3.1.6.4, 3.1.6.7, 3.1.6.20).
+    """
+    if kind is ObjectType.CONNECTED_NETWORK:
+        raise generic("a domain has no connected networks", kind)
+    for name in attributes or ():
+        attribute_kind(kind, name)
+        if name in UNSUPPORTED.get(kind, ()):
+            raise generic(f"a domain does not keep the attribute {name} of a {kind.title}", kind)

@@ -14,6 +14,7 @@ from types import MappingProxyType
 from typing import Any
 from uuid import UUID
 
+from msmq_fast.directory.ldap.descriptors import from_domain, to_domain
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import Sid, sid
@@ -102,7 +103,12 @@ OS_TYPE = Codec(lambda values: int(values[0]) >> 8, lambda value: [b"%d" % (valu
 YES_NO = Codec(lambda values: values[0].upper() != b"N", lambda value: [b"Y" if value else b"N"])
 VERSION = Codec(lambda values: int(values[0]) == 3, lambda value: [b"3" if value else b"200"])
 
-_SECURITY = Field("Security", "nTSecurityDescriptor", BLOB)
+
+def _security(kind: ObjectType) -> Field:
+    codec = Codec(lambda values: from_domain(kind, values[0]), lambda value: [to_domain(kind, value)])
+    return Field("Security", "nTSecurityDescriptor", codec)
+
+
 _TIMES = (
     Field("CreateTime", "whenCreated", TIME, read=True),
     Field("ModifyTime", "whenChanged", TIME, read=True),
@@ -121,12 +127,12 @@ FIELDS: Mapping[ObjectType, tuple[Field, ...]] = MappingProxyType(
             Field("Transactional", "mSMQTransactional", FLAG, False, fixed=True),
             Field("MulticastAddress", "MSMQ-MulticastAddress", TEXT, ""),
             Field("BasePriority", "mSMQBasePriority", NUMBER, 0),
-            _SECURITY,
+            _security(ObjectType.QUEUE),
             *_TIMES,
         ),
         ObjectType.QUEUE_MANAGER: (
             Field("QueueManagerVersion", "mSMQComputerTypeEx", TEXT, ""),
-            Field("OperatingSystemType", "mSMQOSType", OS_TYPE),
+            Field("OperatingSystemType", "mSMQOSType", OS_TYPE, 0),
             Field("QueueManagerQuota", "mSMQQuota", UNSIGNED, 0x0010_0000),
             Field("JournalQuota", "mSMQJournalQuota", UNSIGNED, 0xFFFF_FFFF),
             Field("ForeignSystem", "mSMQForeign", FLAG, False),
@@ -135,7 +141,7 @@ FIELDS: Mapping[ObjectType, tuple[Field, ...]] = MappingProxyType(
             Field("DirectoryServer", "mSMQDsServices", FLAG, False),
             Field("SupportingServer", "mSMQDependentClientServices", FLAG, False),
             Field("PublicEncryptionKeyList", "mSMQEncryptKey", BLOB, b""),
-            _SECURITY,
+            _security(ObjectType.QUEUE_MANAGER),
             *_TIMES,
         ),
         ObjectType.SITE: (
@@ -143,7 +149,7 @@ FIELDS: Mapping[ObjectType, tuple[Field, ...]] = MappingProxyType(
             Field("InterSiteReplicationInterval", "mSMQInterval2", UNSIGNED, 10),
             Field("ForeignSite", "mSMQSiteForeign", FLAG, False),
             Field("MigratedFromMsmq10", "mSMQNt4Stub", FLAGS),
-            _SECURITY,
+            _security(ObjectType.SITE),
         ),
         ObjectType.ROUTING_LINK: (
             Field("Description", "description", TEXT, ""),
@@ -153,8 +159,8 @@ FIELDS: Mapping[ObjectType, tuple[Field, ...]] = MappingProxyType(
             Field("WeakenedSecurity", "mSMQNameStyle", FLAG, False),
             Field("NonLDAPCapableQueueManagerNotification", "mSMQCSPName", YES_NO, True),
             Field("DefaultTimeToLive", "mSMQLongLived", UNSIGNED, 345_600),
-            Field("OldDirectory", "mSMQVersion", VERSION, False),
-            _SECURITY,
+            Field("OldDirectory", "mSMQVersion", VERSION, True),
+            _security(ObjectType.ENTERPRISE),
         ),
         ObjectType.USER: (
             Field("CertificateDigestList", "mSMQDigests", BLOBS, ()),
@@ -166,8 +172,8 @@ FIELDS: Mapping[ObjectType, tuple[Field, ...]] = MappingProxyType(
 """Attributes that follow from one LDAP attribute alone. `entries` computes the rest."""
 
 COMPUTER_FIELDS = (
-    Field("QualifiedComputerName", "dNSHostName", TEXT),
-    Field("OperatingSystemVersion", "operatingSystemVersion", TEXT),
+    Field("QualifiedComputerName", "dNSHostName", TEXT, read=True),
+    Field("OperatingSystemVersion", "operatingSystemVersion", TEXT, "", read=True),
     Field("MachineSid", "objectSid", SID, read=True),
     Field("PublicSigningKeyList", "mSMQSignCertificates", BLOB, b""),
 )
@@ -183,6 +189,15 @@ CLASSES: Mapping[ObjectType, str] = MappingProxyType(
         ObjectType.USER: "user",
     }
 )
+
+UNSUPPORTED: Mapping[ObjectType, frozenset[str]] = MappingProxyType(
+    {
+        ObjectType.QUEUE: frozenset(("Scope",)),
+        ObjectType.QUEUE_MANAGER: frozenset(("ConnectedNetworkIdentifierList",)),
+        ObjectType.SITE: frozenset(("PrimarySiteController", "PublicSigningKeyList")),
+    }
+)
+"""Attributes that a domain does not keep (3.1.6.20): to ask for one is an error."""
 
 # The bits of mSMQServiceType (3.1.6.1.1.5).
 ROUTING_SERVICE = 0x01
