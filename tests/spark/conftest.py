@@ -74,6 +74,16 @@ def spark_environment() -> dict[str, str]:
     }
 
 
+def spark_home(made: Path) -> Path:
+    """A home of Spark for a cluster inside a driver, whose executors would write into the one of PySpark."""
+    import pyspark
+
+    made.mkdir()
+    for entry in Path(pyspark.__file__).parent.iterdir():
+        (made / entry.name).symlink_to(entry)
+    return made
+
+
 @pytest.fixture(scope="session")
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     """`local[2]`, with everything it writes below a temporary directory."""

@@ -1,7 +1,8 @@
-"""Kills drivers and servers at random moments while messages flow, and compares at the end.
+"""Kills drivers, executors and servers at random moments while messages flow, and compares at the end.
 
 A `Job` is a driver process (killjob) with its checkpoints; a `Flow` sends numbered messages meanwhile and
-knows which of them the server has taken for sure and of which nobody heard. `carnage` runs both and kills.
+knows which of them the server has taken for sure, and of which no answer came. `carnage` runs both and kills,
+and returns how often it did, so that a test cannot pass without kills and batches.
 """
 
 from __future__ import annotations
@@ -16,17 +17,27 @@ import sys
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, Protocol
 
 import pyarrow.parquet as pq
 
-from tests.spark.conftest import spark_environment
+from tests.spark.conftest import spark_environment, spark_home
 
 PATIENCE = 400.0
 """Seconds after which a driver that gets nowhere is a failure; a start takes a few."""
+CLUSTER = "local-cluster[1,2,512]"
+"""A master with one executor in a process of its own, which can be killed. Another one takes its place."""
+EXECUTORS = {
+    "spark.executor.memory": "512m",
+    "spark.executor.extraJavaOptions": "-Xss4m -XX:+UseSerialGC -XX:TieredStopAtLevel=1 -XX:-UsePerfData",
+}
+"""Settings of such a cluster."""
+SIX = {"driver": 2, "executor": 2, "server": 2}
+"""The kills of most tests; one of them takes some minutes."""
 
 
 class Target(Protocol):
@@ -67,7 +78,7 @@ class Stream:
 
     def batches(self) -> int:
         """Batches that were begun, by the checkpoint."""
-        return _entries(self.directory / "checkpoint" / "offsets")
+        return begun(self.directory / "checkpoint")
 
     def rows(self) -> list[dict[str, Any]]:
         """What any reader of Parquet sees, batch after batch."""
@@ -76,9 +87,19 @@ class Stream:
 
 
 class Job:
-    """A driver in a session of its own, so that it can be killed with all its children."""
+    """A driver in a session of its own, so that it can be killed with all its children. With `cluster`, its
+    tasks run in an executor, which can be killed alone. `environment`: further variables of the driver.
+    """
 
-    def __init__(self, directory: Path, url: str, streams: list[Stream], **settings: Any) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        url: str,
+        streams: list[Stream],
+        *,
+        cluster: bool = False,
+        environment: Mapping[str, str] = MappingProxyType({}),
+    ) -> None:
         self.directory = directory
         self.finish = directory / "finish"
         self.streams = streams
@@ -86,15 +107,19 @@ class Job:
         self._process: subprocess.Popen[bytes] | None = None
         self.log = directory / "driver.log"
         queries = [stream.described(url) for stream in streams]
-        settings = {"spark.local.dir": str(directory / "scratch"), **settings}
-        job = {"master": "local[2]", "finish": str(self.finish), "queries": queries, "settings": settings}
-        self._file.write_text(json.dumps(job))
+        self.master = CLUSTER if cluster else "local[2]"
+        self.settings = {"spark.local.dir": str(directory / "scratch"), **(EXECUTORS if cluster else {})}
+        job = {"master": self.master, "finish": str(self.finish), "queries": queries}
+        self._file.write_text(json.dumps({**job, "settings": self.settings}))
+        self.environment = {**os.environ, **spark_environment(), **environment}
+        if cluster:  # it writes into the home of Spark
+            self.environment["SPARK_HOME"] = str(spark_home(directory / "spark"))
 
     def start(self) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
                 [sys.executable, "-m", "tests.spark.killjob", str(self._file)],
-                env={**os.environ, **spark_environment()},
+                env=self.environment,
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -113,6 +138,19 @@ class Job:
             assert self._process.poll() is None, f"the driver ended:\n{self.tail()}"
             assert time.monotonic() < deadline, f"no {more} batches in {PATIENCE} s:\n{self.tail()}"
             time.sleep(0.02)
+
+    def kill_executor(self, check: Callable[[], None]) -> None:
+        """SIGKILL to the executor, once there is one, and wait for its end."""
+        assert self._process is not None
+        deadline = time.monotonic() + PATIENCE
+        while not (found := [pid for pid in _session(self._process.pid) if _is_executor(pid)]):
+            check()
+            assert time.monotonic() < deadline, f"no executor:\n{self.tail()}"
+            time.sleep(0.02)
+        os.kill(found[0], signal.SIGKILL)
+        while _is_executor(found[0]):
+            assert time.monotonic() < deadline, "the executor survives SIGKILL"
+            time.sleep(0.01)
 
     def kill(self) -> None:
         """SIGKILL to every process of its session: Java, the planners and the workers."""
@@ -198,45 +236,69 @@ class Flow:
             assert numbers == sorted(numbers)
 
 
+@dataclass
+class Toll:
+    """What `carnage` did: the kills by kind, and how many batches the queries began up to the last one."""
+
+    kills: Counter[str]
+    batches: int
+
+
 def carnage(
     job: Job,
     flow: Flow,
-    kills: int,
+    kills: Mapping[str, int],
     seed: int,
     *,
-    servers: int = 0,
-    between: Callable[[], None] = lambda: None,
-) -> None:
-    """Kill the driver `kills` times and the server `servers` times, in random order at random moments.
+    least: int = 1,
+) -> Toll:
+    """Kill drivers, executors and servers as often as `kills` says, in random order at random moments, each
+    after `least` to `least` + 2 further batches of each query. Executors need a job with a cluster.
 
     The job has ended when this returns: behind the last kill it only reads what is there.
     """
     chance = random.Random(seed)
-    victims = ["driver"] * kills + ["server"] * servers
+    victims = list(Counter(kills).elements())
     chance.shuffle(victims)
+    toll = Toll(Counter(), 0)
     try:
         with flow:
             job.start()
             for left, victim in zip(range(len(victims) - 1, -1, -1), victims, strict=True):
-                job.wait_for_batches(chance.randint(1, 3), flow.check_alive)
+                job.wait_for_batches(chance.randint(least, least + 2), flow.check_alive)
                 time.sleep(chance.random() * 0.5)
+                toll.batches = sum(stream.batches() for stream in job.streams)
                 if victim == "server":
                     flow.target.kill()
+                elif victim == "executor":
+                    job.kill_executor(flow.check_alive)
                 else:
                     job.kill()
-                    between()
                     if left:
                         job.start()
+                toll.kills[victim] += 1
         job.ended()
     finally:
         job.kill()
+    return toll
 
 
-def _entries(directory: Path) -> int:
+def begun(checkpoint: Path) -> int:
+    """How many batches a query has begun. Spark deletes what it wrote of the first of them."""
     try:
-        return sum(1 for entry in directory.iterdir() if entry.name.isdigit())
+        names = [entry.name for entry in (checkpoint / "offsets").iterdir()]
     except FileNotFoundError:
         return 0
+    return max((int(name) + 1 for name in names if name.isdigit()), default=0)
+
+
+def _is_executor(pid: int) -> bool:
+    """Whether a process runs an executor of Spark; one that has ended does not."""
+    try:
+        words = Path(f"/proc/{pid}/cmdline").read_bytes().split(b"\0")
+    except OSError:
+        return False
+    return b"org.apache.spark.executor.CoarseGrainedExecutorBackend" in words
 
 
 def _session(leader: int) -> Iterator[int]:

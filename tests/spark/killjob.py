@@ -14,6 +14,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from deltalake import CommitProperties, DeltaTable, Transaction, write_deltalake
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql.streaming import StreamingQuery
 
@@ -44,6 +45,28 @@ def start_parquet(spark: SparkSession, query: dict[str, Any], trigger: dict[str,
     )
 
 
+def start_delta(spark: SparkSession, query: dict[str, Any], trigger: dict[str, Any]) -> StreamingQuery:
+    """Each batch is one commit of a Delta table, with its number as the mark that it is there."""
+    root = query["table"]
+
+    def write(batch: DataFrame, number: int) -> None:
+        known = DeltaTable.is_deltatable(root)
+        last = DeltaTable(root).transaction_version(query["name"]) if known else None
+        if last is None or number > last:
+            mark = CommitProperties(app_transactions=[Transaction(query["name"], number)])
+            rows = batch.select("message_id", "arrival_seq", "body").toArrow()
+            write_deltalake(root, rows, mode="append", commit_properties=mark)
+
+    return (
+        load(spark, query)
+        .writeStream.foreachBatch(write)
+        .queryName(query["name"])
+        .option("checkpointLocation", str(Path(query["directory"]) / "checkpoint"))
+        .trigger(**trigger)
+        .start()
+    )
+
+
 def start_sink(spark: SparkSession, query: dict[str, Any], trigger: dict[str, Any]) -> StreamingQuery:
     """From queue to queue."""
     rows = load(spark, query)
@@ -58,7 +81,7 @@ def start_sink(spark: SparkSession, query: dict[str, Any], trigger: dict[str, An
     )
 
 
-KINDS = {"parquet": start_parquet, "sink": start_sink}
+KINDS = {"parquet": start_parquet, "delta": start_delta, "sink": start_sink}
 
 
 BUSY = "Python worker failed to connect back"

@@ -1,58 +1,62 @@
-"""The archive's driver is killed at random moments while messages flow; silver has the feed exactly."""
+"""Drivers, executors and servers are killed at random moments while an archive writes a lake, on this machine
+and on S3. What the lake holds is compared with what was sent, and with what the server says happened: nothing
+is missing, and nothing is there twice.
+
+The lake is read with deltalake and pyarrow, without this package.
+"""
 
 from __future__ import annotations
 
-import os
+import hashlib
 import subprocess
 import sys
+from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import pytest
+from deltalake import DeltaTable
 
 from msmq_fast.client.bulk.client import BulkClient
-from msmq_fast.spark.lake import bronze, silver, verify
-from msmq_fast.spark.lake.layout import Lake
-from tests.spark.conftest import SETTINGS, spark_environment
-from tests.spark.killharness import PATIENCE, Flow, Job, Stream, carnage
+from tests.spark.conftest import SETTINGS
+from tests.spark.killharness import PATIENCE, SIX, Flow, Job, Stream, begun, carnage
 from tests.spark.realserver import running
+from tests.support.objects import S3, s3_server
 
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
+CONTENTS = ("events", "messages")
+QUEUES = ("orders", "audit")
 
 
 class Content(Stream):
     """One query of the archive, seen by its checkpoint."""
 
     def batches(self) -> int:
-        try:
-            return sum(name.isdigit() for name in os.listdir(self.directory / "offsets"))
-        except FileNotFoundError:
-            return 0
+        return begun(self.directory)
 
 
 class ArchiveJob(Job):
     """`msmq-lake archive --follow`; at its end `--once`."""
 
-    def __init__(self, directory: Path, url: str) -> None:
-        self.lake = directory / "lake"
-        checkpoints = self.lake / "_state" / "checkpoints" / "main"
-        contents = ("events", "messages")
-        super().__init__(directory, url, [Content(name, "", {}, checkpoints / name) for name in contents])
+    def __init__(self, directory: Path, url: str, lake: str, environment: dict[str, str]) -> None:
+        checkpoints = directory / "checkpoints"
+        queries = [Content(name, "", {}, checkpoints / "main" / name) for name in CONTENTS]
+        super().__init__(directory, url, queries, cluster=True, environment=environment)
         conf = directory / "conf"
         conf.mkdir()
-        lines = [f"{name} {value}" for name, value in SETTINGS.items()]
-        lines += ["spark.master local[2]", f"spark.local.dir {directory / 'scratch'}"]
-        (conf / "spark-defaults.conf").write_text("\n".join(lines))
-        self._environment = {**os.environ, **spark_environment(), "SPARK_CONF_DIR": str(conf)}
+        settings = {**SETTINGS, **self.settings, "spark.master": self.master}
+        (conf / "spark-defaults.conf").write_text(
+            "\n".join(f"{key} {value}" for key, value in settings.items())
+        )
+        self.environment["SPARK_CONF_DIR"] = str(conf)
         self._command = [sys.executable, "-m", "msmq_fast.spark.lake.main", "archive", "--url", url]
-        self._command += ["--lake", str(self.lake), "--content", ",".join(contents), "--max-rows", "200"]
+        self._command += ["--lake", lake, "--checkpoints", str(checkpoints), "--content", ",".join(CONTENTS)]
 
     def start(self) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._command, "--follow", "--interval", "0 seconds"],
-                env=self._environment,
+                [*self._command, "--max-rows", "100", "--follow", "--interval", "0 seconds"],
+                env=self.environment,
                 stdout=log,
                 stderr=log,
                 stdin=subprocess.DEVNULL,
@@ -63,7 +67,7 @@ class ArchiveJob(Job):
         self.kill()
         done = subprocess.run(
             [*self._command, "--max-rows", "50000", "--once"],  # what is left, in a few batches
-            env=self._environment,
+            env=self.environment,
             capture_output=True,
             timeout=PATIENCE,
             check=False,
@@ -72,30 +76,59 @@ class ArchiveJob(Job):
 
 
 def feed(url: str) -> list[dict[str, Any]]:
+    """The events that the server has."""
     client = BulkClient(url)
     bounds = client.bounds(content="events")
     return [row for batch in client.events(bounds.feed_first, bounds.feed_next) for row in batch.to_pylist()]
 
 
-@pytest.mark.long(seconds=400)
+@pytest.fixture(scope="module")
+def s3() -> Iterator[S3]:
+    with s3_server() as server:
+        yield server
+
+
+@pytest.mark.needs(modules=("moto",))
+@pytest.mark.long(seconds=240)
 @pytest.mark.timeout(1800)
-def test_twenty_kills(small: SparkSession, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("place", "seed"), [("local", 5), ("local", 6), ("s3", 7), ("s3", 8)])
+def test_six_kills_of_an_archive(s3: S3, tmp_path: Path, place: str, seed: int) -> None:
+    lake = f"s3://{s3.bucket()}/lake" if place == "s3" else str(tmp_path / "lake")
+
+    def rows(table: str, *columns: str) -> list[dict[str, Any]]:
+        found = DeltaTable(f"{lake}/bronze/{table}", storage_options=s3.environment)
+        return list(found.to_pyarrow_table(columns=list(columns)).to_pylist())
+
     with running() as server:
-        server.create("orders", journal=True)
-        server.create("audit")
-        job, flow = ArchiveJob(tmp_path, server.url), Flow(server, ["orders", "audit"])
-        carnage(job, flow, kills=20, seed=5)
-        lake = Lake.open(str(job.lake))
-        silver.merge(small, lake)
-        assert [problem for check in verify.CHECKS for problem in check(small, lake)] == []
-        names = ("feed_seq", "event", "event_time", "queue", "message_id", "lookup_id")
-        rows = silver.events(small, lake).orderBy("feed_seq").select(*names, "qm_guid").collect()
+        for queue in QUEUES:
+            server.create(queue)
+        job, flow = (
+            ArchiveJob(tmp_path, server.url, lake, s3.environment),
+            Flow(server, list(QUEUES), chunk=3),
+        )
+        toll = carnage(job, flow, SIX, seed)
         told = feed(server.url)
-        assert len(rows) >= sum(len(sent) for sent in flow.sent.values())
-        assert [(row.feed_seq, row.event, row.message_id, row.lookup_id) for row in rows] == [
-            (row["feed_seq"], row["event"], row["message_id"], row["lookup_id"]) for row in told[: len(rows)]
-        ]
-        assert told[len(rows) :] == []
-        messages = bronze.table(small, lake, "messages").select("message_id").collect()
-        arrived = {row["message_id"] for row in told if row["event"] == "arrived"}
-        assert len(messages) == len({row.message_id for row in messages}) == len(arrived)
+    assert (toll.kills, toll.batches >= 12) == (SIX, True)
+
+    names = ("feed_seq", "event", "message_id", "lookup_id")
+    events = sorted(rows("events", *names), key=lambda row: row["feed_seq"])
+    assert [row["feed_seq"] for row in events] == list(range(1, len(told) + 1))
+    assert [[row[name] for name in names] for row in events] == [
+        [row[name] for name in names] for row in told
+    ]
+
+    bodies: dict[str, bytes] = {}
+    for row in rows("bodies", "body_sha256", "body"):
+        assert hashlib.sha256(row["body"]).hexdigest() == row["body_sha256"]
+        bodies[row["body_sha256"]] = row["body"]
+    messages = rows("messages", "message_id", "queue", "body_sha256", "arrival_seq")
+    assert max(Counter(row["message_id"] for row in messages).values()) == 1
+    messages.sort(key=lambda row: row["arrival_seq"])
+    for queue in QUEUES:
+        own = [row for row in messages if row["queue"].rpartition("\\")[2] == queue]
+        flow.check(queue, [bodies[row["body_sha256"]] for row in own])
+    arrived = Counter(row["message_id"] for row in events if row["event"] == "arrived")
+    assert arrived == Counter(row["message_id"] for row in messages)
+    print(
+        f"archive {place}: {toll.kills}, {toll.batches} batches between them, {len(messages)} messages once"
+    )
