@@ -4,42 +4,26 @@ from __future__ import annotations
 
 import itertools
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
 
 import pytest
 
-from msmq_fast.directory.results import DirectoryError
-from msmq_fast.store.completion import Completion
 from tests.support.processes.samba import PASSWORD, PROGRAMS, DomainController, serving
+from tests.support.worlds.domains import Inline
 
 if TYPE_CHECKING:
+    from msmq_fast.directory.ldap.link import LdapLink
     from msmq_fast.directory.ldap.provider import LdapDirectory
 
-__all__ = ["ADDRESS", "NEEDS", "Inline", "computer", "controller", "make_provider", "provider"]
+__all__ = ["ADDRESS", "NEEDS", "Inline", "computer", "controller", "make_link", "make_provider", "provider"]
 
-T = TypeVar("T")
 ADDRESS = "127.0.20.10"
 NEEDS = [
     pytest.mark.needs(*PROGRAMS, modules=("ldap",), rights=["root"]),
     pytest.mark.timeout(240),
 ]
 _NUMBERS = itertools.count(1)
-
-
-class Inline:
-    """A worker that performs each operation at once."""
-
-    def submit(self, operation: Callable[[], T]) -> Completion[T]:
-        done: Completion[T] = Completion()
-        try:
-            done.resolve(operation())
-        except DirectoryError as error:
-            done.fail(error)
-        return done
-
-    def close(self) -> None:
-        """No thread has to end."""
 
 
 @pytest.fixture(scope="module")
@@ -61,11 +45,9 @@ def provider(controller: DomainController) -> LdapDirectory:
     return make_provider(controller)
 
 
-def make_provider(controller: DomainController, user: str = "") -> LdapDirectory:
-    """A provider that has read the domain, with the account of a user."""
-    from msmq_fast.directory.ldap.domain import Domain
+def make_link(controller: DomainController, user: str = "") -> LdapLink:
+    """A connection with the account of a user."""
     from msmq_fast.directory.ldap.link import LdapLink, LdapSettings
-    from msmq_fast.directory.ldap.provider import LdapDirectory
 
     settings = LdapSettings(
         [controller.url],
@@ -74,6 +56,14 @@ def make_provider(controller: DomainController, user: str = "") -> LdapDirectory
         controller.ca_file,
         operation_s=60,
     )
-    found = LdapDirectory(Domain(LdapLink(settings)), Inline(), time.monotonic)
+    return LdapLink(settings)
+
+
+def make_provider(controller: DomainController, user: str = "") -> LdapDirectory:
+    """A provider that has read the domain, with the account of a user."""
+    from msmq_fast.directory.ldap.domain import Domain
+    from msmq_fast.directory.ldap.provider import LdapDirectory
+
+    found = LdapDirectory(Domain(make_link(controller, user)), Inline(), time.monotonic)
     found.start().result()
     return found

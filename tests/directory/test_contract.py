@@ -1,4 +1,9 @@
-"""What every provider has to do: the embedded one in memory and on disk, and what a workgroup does."""
+"""What every provider has to do: the embedded one in memory and on disk, and that of a domain, in memory and
+on Samba. Then what a workgroup does.
+
+Where a domain has to differ, a test has one parametrization for the embedded provider, and a neighbour for
+the domain that says what is done there instead.
+"""
 
 from __future__ import annotations
 
@@ -13,6 +18,7 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
 from msmq_fast.directory.workgroup import WorkgroupDirectory
 from msmq_fast.protocol.errors import IllegalFormatName, UnsupportedOperation
+from tests.directory.domains import NEEDS, controller, make_link
 from tests.directory.samples import SAMPLES
 from tests.support.worlds.directories import (
     OTHER,
@@ -27,11 +33,26 @@ from tests.support.worlds.directories import (
     result_of,
     site,
 )
+from tests.support.worlds.domains import DomainWorld, SambaWorld
+
+__all__ = ["controller"]
 
 
-@pytest.fixture(params=["memory", "lmdb"])
+EMBEDDED = pytest.mark.parametrize("world", ["memory", "lmdb"], indirect=True)
+SAMBA = pytest.param("samba", marks=[*NEEDS, pytest.mark.long(seconds=3)])
+IN_DOMAIN = pytest.mark.parametrize("world", ["domain", SAMBA], indirect=True)
+
+
+@pytest.fixture(params=["memory", "lmdb", "domain", SAMBA])
 def world(request: pytest.FixtureRequest, tmp_path: Path) -> World:
-    return World(tmp_path / "store" if request.param == "lmdb" else None)
+    match request.param:
+        case "domain":
+            return DomainWorld()
+        case "samba":
+            found = request.getfixturevalue("controller")
+            return SambaWorld(found, make_link(found))
+        case _:
+            return World(tmp_path / "store" if request.param == "lmdb" else None)
 
 
 def guid(number: int) -> UUID:
@@ -45,10 +66,15 @@ def changed_again(world: World, identifier: UUID) -> DirectoryObject:
 @pytest.mark.rule("DS-01", "DS-11")
 @pytest.mark.parametrize("kind", list(ObjectType), ids=lambda kind: kind.title)
 def test_every_type_keeps_all_its_attributes_over_a_restart(world: World, kind: ObjectType) -> None:
-    identifier = world.finish(world.directory.create(DirectoryObject(kind, SAMPLES[kind])))
+    if kind not in world.creates:  # MS-MQDSSM 3.1.6.1: they are those of the domain's administrators
+        refused = world.directory.create(DirectoryObject(kind, SAMPLES[kind]))
+        assert result_of(refused) is Result.GENERIC_ERROR
+        return
+    given = world.fitted(kind, SAMPLES[kind])
+    identifier = world.finish(world.directory.create(DirectoryObject(kind, given)))
     world.restart()
     found = world.directory.read(kind, (equals(IDENTIFIER, identifier),)).result()
-    assert {name: found[name] for name in SAMPLES[kind]} == SAMPLES[kind]
+    assert [name for name in given if not world.same(name, found[name], given[name])] == []
     assert found.identifier == identifier
     assert set(found.values) <= set(ATTRIBUTES[kind])
 
@@ -64,6 +90,7 @@ def test_every_type_keeps_all_its_attributes_over_a_restart(world: World, kind: 
     ],
 )
 def test_roles_of_a_directory_server_are_attributes(world: World, role: str, number: int) -> None:
+    world.account("BETA")
     named = {"ComputerName": "BETA", "DirectoryServer": True, "DirectoryServerType": role}
     identifier = world.finish(
         world.directory.create(DirectoryObject.from_json(ObjectType.QUEUE_MANAGER, named))
@@ -100,53 +127,76 @@ def test_create_read_write_enumerate_and_delete(world: World) -> None:
 
 @pytest.mark.rule("DS-20", "KV-03")
 @pytest.mark.parametrize(
-    ("kind", "key", "value"),
+    ("kind", "key"),
     [
-        (ObjectType.QUEUE, "Pathname", r"beta\ORDERS"),
-        (ObjectType.QUEUE_MANAGER, "ComputerName", "beta"),
-        (ObjectType.SITE, "Name", "NORTH"),
-        (ObjectType.USER, "SecurityIdentifier", "s-1-5-21-1-2-3-1000"),
+        (ObjectType.QUEUE, "Pathname"),
+        (ObjectType.QUEUE_MANAGER, "ComputerName"),
+        (ObjectType.SITE, "Name"),
+        (ObjectType.USER, "SecurityIdentifier"),
     ],
 )
-def test_unique_keys_without_regard_to_case(world: World, kind: ObjectType, key: str, value: str) -> None:
-    world.finish(world.directory.create(DirectoryObject(kind, SAMPLES[kind])))
-    other = DirectoryObject(kind, SAMPLES[kind] | {key: value})
-    assert result_of(world.directory.create(other)) is Result.OBJECT_ALREADY_EXISTS
-    assert len(world.objects(kind)) == 1
-    (stored,) = world.objects(kind)
+def test_unique_keys_without_regard_to_case(world: World, kind: ObjectType, key: str) -> None:
+    given = world.fitted(kind, SAMPLES[kind])
+    identifier = world.finish(world.directory.create(DirectoryObject(kind, given)))
+    other = DirectoryObject(kind, given | {key: given[key].swapcase()})
+    again = world.directory.create(other)
+    if world.chooses_guids and kind is ObjectType.QUEUE_MANAGER:
+        assert again.result() == identifier  # MS-MQDSSM 3.1.6.1.1.2: it is the same queue manager
+    else:
+        assert result_of(again) is Result.OBJECT_ALREADY_EXISTS
+    (stored,) = [item for item in everything(world.directory, kind) if item.identifier == identifier]
     world.finish(world.directory.delete(stored))
     world.finish(world.directory.create(other))
 
 
+@EMBEDDED
 @pytest.mark.rule("DS-20", "KV-03")
 def test_a_guid_is_given_once_over_all_types(world: World) -> None:
     world.finish(world.directory.create(site("north", Identifier=OTHER)))
     assert result_of(world.directory.create(machine("BETA", OTHER))) is Result.OBJECT_ALREADY_EXISTS
 
 
+@IN_DOMAIN
+def test_a_domain_chooses_the_guids_itself(world: World) -> None:
+    """objectGUID is an attribute that the domain controller alone sets (MS-ADTS 3.1.1.1.4)."""
+    made = world.directory.create(site("north", Identifier=OTHER)).result()
+    assert made != OTHER
+    assert world.directory.read(ObjectType.SITE, (equals("Name", "north"),)).result().identifier == made
+
+
 @pytest.mark.rule("DS-20", "DS-29")
 def test_create_sets_times_and_paths(world: World) -> None:
+    world.home("BETA")
     world.now = WALL + 5
     world.finish(world.directory.create(queue(r"BETA\orders", CreateTime=1, ModifyTime=2)))
     (found,) = world.objects()
-    assert (found["CreateTime"], found["ModifyTime"]) == (WALL + 5, WALL + 5)
-    path = "CN=orders,CN=msmq,CN=BETA,CN=Computers,DC=example,DC=net"
+    assert world.stamped(found["CreateTime"])
+    assert world.stamped(found["ModifyTime"])
+    path = f"CN=orders,CN=msmq,CN=BETA,CN=Computers,{world.root}"
     assert (found["FullPath"], found["DirectoryPath"]) == (path, f"LDAP://{path}")
 
 
 @pytest.mark.rule("DS-29")
 def test_paths_of_the_other_types(world: World) -> None:
     kinds = (ObjectType.QUEUE_MANAGER, ObjectType.SITE, ObjectType.ROUTING_LINK, ObjectType.ENTERPRISE)
+    given = {kind: world.fitted(kind, SAMPLES[kind]) for kind in kinds}
     for kind in kinds:
-        world.finish(world.directory.create(DirectoryObject(kind, SAMPLES[kind])))
-    found = [world.objects(kind)[0]["FullPath"] for kind in kinds]
-    services = "CN=MsmqServices,CN=Services,CN=Configuration,DC=example,DC=net"
-    assert found == [
-        "CN=msmq,CN=BETA,CN=Computers,DC=example,DC=net",
-        "CN=north,CN=Sites,CN=Configuration,DC=example,DC=net",
-        f"CN={OWN.hex}{OTHER.hex},{services}",
-        services,
-    ]
+        if kind in world.creates:  # the Enterprise of a domain is there from the beginning
+            world.finish(world.directory.create(DirectoryObject(kind, given[kind])))
+    ends = given[ObjectType.ROUTING_LINK]
+    services = f"CN=MsmqServices,CN=Services,CN=Configuration,{world.root}"
+    for kind, path in zip(
+        kinds,
+        (
+            f"CN=msmq,CN=BETA,CN=Computers,{world.root}",
+            f"CN=north,CN=Sites,CN=Configuration,{world.root}",
+            f"CN={ends['Site1Identifier'].hex}{ends['Site2Identifier'].hex},{services}",
+            services,
+        ),
+        strict=True,
+    ):
+        found = world.directory.read(kind, (equals("FullPath", path),))
+        assert found.result()["FullPath"] == path
 
 
 @pytest.mark.parametrize(
@@ -161,17 +211,19 @@ def test_paths_of_the_other_types(world: World) -> None:
     ],
 )
 def test_what_cannot_be_created(world: World, item: DirectoryObject) -> None:
+    world.home("BETA")
     assert result_of(world.directory.create(item)) is Result.GENERIC_ERROR
     assert world.objects(item.kind) == []
 
 
 @pytest.mark.rule("DS-04", "DM-155")
 def test_only_the_listed_attributes_are_created_written_and_read(world: World) -> None:
+    world.home("BETA")
     directory = world.directory
     identifier = world.finish(
         directory.create(queue(r"BETA\orders", Label="a", Quota=5), ("Pathname", "Label"))
     )
-    assert changed_again(world, identifier).get("Quota") is None
+    assert changed_again(world, identifier).get("Quota") != 5
     world.finish(directory.write(queue(r"BETA\orders", Label="b", Quota=6), ("Quota",)))
     found = changed_again(world, identifier)
     assert (found["Label"], found["Quota"]) == ("a", 6)
@@ -186,6 +238,7 @@ def test_write_and_delete_of_what_is_not_there(world: World) -> None:
         assert result_of(world.directory.delete(item)) is Result.OBJECT_NOT_FOUND
 
 
+@EMBEDDED
 @pytest.mark.rule("DS-21", "DU-17", "KV-02")
 def test_modify_time_advances_and_never_goes_back(world: World) -> None:
     identifier = world.finish(world.directory.create(queue(r"BETA\orders")))
@@ -196,8 +249,23 @@ def test_modify_time_advances_and_never_goes_back(world: World) -> None:
         assert (found["ModifyTime"], found["CreateTime"]) == (expected, WALL)
 
 
+@IN_DOMAIN
+def test_the_clock_of_the_domain_controller_sets_the_times(world: World) -> None:
+    """whenChanged is an attribute of the domain controller's, whose clock this computer does not correct."""
+    world.home("BETA")
+    created = world.now
+    identifier = world.directory.create(queue(r"BETA\orders")).result()
+    world.now += 10
+    world.directory.write(queue(r"BETA\orders", Label="x")).result()
+    found = changed_again(world, identifier)
+    assert world.stamped(found["ModifyTime"])
+    assert found["CreateTime"] == created or created == 0
+    assert found["CreateTime"] <= found["ModifyTime"]
+
+
 @pytest.mark.rule("DS-21")
 def test_a_write_does_not_change_what_is_fixed(world: World) -> None:
+    world.home("BETA")
     identifier = world.finish(world.directory.create(queue(r"BETA\orders", Transactional=True)))
     before = changed_again(world, identifier)
     moved = {IDENTIFIER: identifier, "Pathname": r"BETA\other", "Transactional": False, "FullPath": "CN=x"}
@@ -207,20 +275,26 @@ def test_a_write_does_not_change_what_is_fixed(world: World) -> None:
 
 @pytest.mark.rule("DS-22", "DM-155")
 def test_the_first_match_is_that_with_the_smallest_guid(world: World) -> None:
-    for number in (300, 2, 0x0100_0000_0000_0000):
+    world.home("BETA")
+    made = [
         world.finish(world.directory.create(queue(rf"BETA\q{number}", Identifier=guid(number), Label="x")))
-    assert world.directory.read(ObjectType.QUEUE).result().identifier == guid(2)
+        for number in (300, 2, 0x0100_0000_0000_0000)
+    ]
+    first, second, _third = sorted(made, key=lambda one: one.bytes)
+    assert world.directory.read(ObjectType.QUEUE).result().identifier == first
     found = world.directory.read(ObjectType.QUEUE, (Condition("Label", Operator.NOT_EQUALS, "y"),))
-    assert found.result().identifier == guid(2)
-    above = (Condition(IDENTIFIER, Operator.GREATER_THAN, guid(2)), equals("Label", "X"))
-    assert world.directory.read(ObjectType.QUEUE, above).result().identifier == guid(300)
+    assert found.result().identifier == first
+    above = (Condition(IDENTIFIER, Operator.GREATER_THAN, first), equals("Label", "X"))
+    assert world.directory.read(ObjectType.QUEUE, above).result().identifier == second
 
 
 @pytest.mark.rule("DS-22")
 def test_attribute_not_found_and_object_not_found(world: World) -> None:
     assert result_of(world.directory.read(ObjectType.QUEUE)) is Result.OBJECT_NOT_FOUND
+    world.home("BETA")
     world.finish(world.directory.create(queue(r"BETA\orders")))
-    assert result_of(world.directory.read(ObjectType.QUEUE, (), ("Label",))) is Result.ATTRIBUTE_NOT_FOUND
+    never = ("PrivateQueueNumber",)  # no provider sets it
+    assert result_of(world.directory.read(ObjectType.QUEUE, (), never)) is Result.ATTRIBUTE_NOT_FOUND
     assert result_of(world.directory.read(ObjectType.QUEUE, (), ("Name",))) is Result.GENERIC_ERROR
     wrong = (equals("Quota", "many"),)
     assert result_of(world.directory.read(ObjectType.QUEUE, wrong)) is Result.GENERIC_ERROR
@@ -228,15 +302,19 @@ def test_attribute_not_found_and_object_not_found(world: World) -> None:
 
 @pytest.mark.rule("DS-23", "DM-162", "DM-163")
 def test_an_enumeration_shows_what_was_there_when_it_began(world: World) -> None:
+    world.home("BETA")
     directory = world.directory
-    for number in range(4):
+    made = [
         world.finish(directory.create(queue(rf"BETA\q{number}", Identifier=guid(number + 1), Label="old")))
+        for number in range(4)
+    ]
     handle = directory.begin(ObjectType.QUEUE).result()
     world.finish(directory.delete(queue(r"BETA\q2")))
     world.finish(directory.write(queue(r"BETA\q1", Label="new")))
     world.finish(directory.create(queue(r"BETA\q9", Identifier=guid(9))))
     seen = [directory.next(handle).result() for _ in range(4)]
-    assert [(item.identifier, item["Label"]) for item in seen] == [(guid(n), "old") for n in range(1, 5)]
+    in_order = sorted(made, key=lambda one: one.bytes)
+    assert [(item.identifier, item["Label"]) for item in seen] == [(one, "old") for one in in_order]
     assert [result_of(directory.next(handle)) for _ in range(2)] == [Result.END_OF_DATA] * 2
     directory.end(handle).result()
     assert result_of(directory.next(handle)) is Result.GENERIC_ERROR
@@ -258,10 +336,13 @@ def test_handles_are_limited_and_given_back_with_their_owner(world: World) -> No
 
 @pytest.mark.rule("DS-23", "DM-161")
 def test_sorting_by_priority_then_direction(world: World) -> None:
+    world.home("BETA")
     rows = [("b", 2), ("a", 1), ("B", 3), ("c", 1)]
     for number, (label, quota) in enumerate(rows):
         world.finish(world.directory.create(queue(rf"BETA\q{number}", Label=label, Quota=quota)))
     world.finish(world.directory.create(queue(r"BETA\bare")))
+    # In a domain, what is not set has the default of MS-MQDSSM 3.1.6.11.2.
+    bare = ("", 0xFFFF_FFFF) if world.chooses_guids else (None, None)
 
     def listed(*order: Sort) -> list[object]:
         handle = world.directory.begin(ObjectType.QUEUE, (), ("Label", "Quota"), order).result()
@@ -269,15 +350,17 @@ def test_sorting_by_priority_then_direction(world: World) -> None:
         return [(item.get("Label"), item.get("Quota")) for item in found]
 
     first = listed(Sort("Quota", 1), Sort("Label", 2, ascending=False))
-    assert first == [("c", 1), ("b", 2), ("B", 3), ("a", 1), (None, None)]
+    assert first == [("c", 1), ("b", 2), ("B", 3), ("a", 1), bare]
     second = listed(Sort("Quota", 9), Sort("Label", 2, ascending=False))
-    assert second == [(None, None), ("c", 1), ("a", 1), ("b", 2), ("B", 3)]
-    assert listed(Sort("Quota", 0, ascending=False), Sort("Label", 1))[0] == (None, None)
+    rest = [("c", 1), ("a", 1), ("b", 2), ("B", 3)]
+    assert second == ([*rest, bare] if world.chooses_guids else [bare, *rest])
+    assert listed(Sort("Quota", 0, ascending=False), Sort("Label", 1))[0] == bare
 
 
 @pytest.mark.rule("DS-24", "DS-03")
 def test_how_values_compare(world: World) -> None:
-    world.finish(
+    world.account("BETA")
+    own = world.finish(
         world.directory.create(machine("BETA", OTHER, SiteIdentifierList=(OWN, OTHER), QueueManagerQuota=9))
     )
 
@@ -293,25 +376,41 @@ def test_how_values_compare(world: World) -> None:
     assert holds("SiteIdentifierList", Operator.EQUALS, OWN)
     assert not holds("SiteIdentifierList", Operator.EQUALS, UUID(int=5))
     assert not holds("SiteIdentifierList", Operator.NOT_EQUALS, OWN)
-    assert holds(IDENTIFIER, Operator.LESS_THAN_OR_EQUAL, OTHER)
-    assert not holds(IDENTIFIER, Operator.GREATER_THAN, OTHER)
-    assert not holds("JournalQuota", Operator.NOT_EQUALS, 1)  # not set
+    assert holds(IDENTIFIER, Operator.LESS_THAN_OR_EQUAL, own)
+    assert not holds(IDENTIFIER, Operator.GREATER_THAN, own)
+    assert not holds("ConnectedNetworkIdentifierList", Operator.NOT_EQUALS, OWN)  # not set
     both = (equals("ComputerName", "BETA"), equals("QueueManagerQuota", 8))
     assert result_of(world.directory.read(ObjectType.QUEUE_MANAGER, both)) is Result.OBJECT_NOT_FOUND
 
 
 @pytest.mark.rule("DS-25")
 def test_distribution_lists_and_machine_sids(world: World) -> None:
-    members = ("PUBLIC=" + str(OWN), "DIRECT=OS:a\\b")
-    values = {"Name": "all", "Members": members}
-    identifier = world.finish(world.directory.create(DirectoryObject(ObjectType.DISTRIBUTION_LIST, values)))
-    assert world.directory.resolve_list(identifier).result() == members
+    world.home("BETA")
+    member = world.finish(world.directory.create(queue(r"BETA\orders")))
+    identifier = world.make_list("list-of-contract", member, "DIRECT=OS:a\\b")
+    assert set(world.directory.resolve_list(identifier).result()) == {f"PUBLIC={member}", "DIRECT=OS:a\\b"}
     assert result_of(world.directory.resolve_list(OTHER)) is Result.OBJECT_NOT_FOUND
+    assert result_of(world.directory.machine_sid("NONE")) is Result.OBJECT_NOT_FOUND
+
+
+@EMBEDDED
+@pytest.mark.rule("DS-25")
+def test_the_sid_of_a_computer_is_an_attribute(world: World) -> None:
     world.finish(world.directory.create(machine("BETA", MachineSid="S-1-5-21-9")))
     world.finish(world.directory.create(machine("GAMMA")))
     assert world.directory.machine_sid("beta").result() == "S-1-5-21-9"
     assert result_of(world.directory.machine_sid("GAMMA")) is Result.ATTRIBUTE_NOT_FOUND
-    assert result_of(world.directory.machine_sid("NONE")) is Result.OBJECT_NOT_FOUND
+
+
+@IN_DOMAIN
+@pytest.mark.rule("DS-25")
+def test_the_sid_of_a_computer_is_that_of_its_account(world: World) -> None:
+    """The domain gives each account a SID, whether the computer has a queue manager or not."""
+    world.home("BETA")
+    world.account("GAMMA")
+    found = [world.directory.machine_sid(name).result() for name in ("beta", "GAMMA")]
+    assert len(set(found)) == 2
+    assert all(one.startswith("S-1-5-21-") for one in found)
 
 
 # ---- the workgroup

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import select
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from random import Random
-from typing import TypeVar
+from typing import Any, TypeVar
 from uuid import UUID
 
 from msmq_fast._native.lmdbthreads import LmdbWriter
@@ -75,7 +75,11 @@ def site(name: str, **values: object) -> DirectoryObject:
 
 
 class World:
-    """An embedded directory; `finish` waits for the disk."""
+    """An embedded directory; `finish` waits for the disk. Worlds of other providers override what differs."""
+
+    creates = frozenset(ObjectType)  # types of objects that programs create
+    chooses_guids = False  # whether the directory gives every object a GUID of its own
+    root = "DC=example,DC=net"
 
     def __init__(self, directory: Path | None = None, *, tables: MemoryTables | None = None) -> None:
         self.path = directory
@@ -98,7 +102,9 @@ class World:
             server="HOST",
             report_corrupt=self.corrupt.append,
         )
-        self.directory = EmbeddedDirectory(self.store, around, max_handles=self.max_handles)
+        self.directory: DirectoryProvider = EmbeddedDirectory(
+            self.store, around, max_handles=self.max_handles
+        )
 
     def run(self) -> None:
         writer = self.store.writer
@@ -129,7 +135,36 @@ class World:
             self._open(None)
 
     def objects(self, kind: ObjectType = ObjectType.QUEUE) -> list[DirectoryObject]:
+        """All objects of a type that the test has made."""
         return everything(self.directory, kind)
+
+    # ---- what has to be there first
+
+    def account(self, name: str) -> None:
+        """Make what the queue manager of a computer needs before it can be created."""
+
+    def home(self, name: str) -> None:
+        """Make what the queues of a computer need before they can be created."""
+
+    def fitted(self, kind: ObjectType, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values of a new object, with what they refer to replaced by what is there."""
+        return dict(values)
+
+    def make_list(self, name: str, queue: UUID, alias: str) -> UUID:
+        """Make a distribution list of a public queue and of another format name; returns its GUID."""
+        members = (f"PUBLIC={queue}", alias)
+        values = {"Name": name, "Members": members}
+        return self.finish(self.directory.create(DirectoryObject(ObjectType.DISTRIBUTION_LIST, values)))
+
+    # ---- how values come back
+
+    def same(self, name: str, found: Any, given: Any) -> bool:
+        """Whether a value that was read is that which was given."""
+        return bool(found == given)
+
+    def stamped(self, seconds: int) -> bool:
+        """Whether this is the present."""
+        return seconds == self.now
 
 
 def everything(provider: DirectoryProvider, kind: ObjectType) -> list[DirectoryObject]:
