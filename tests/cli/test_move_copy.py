@@ -116,6 +116,10 @@ def test_only_what_the_filter_means(server: Server) -> None:
     fill(server, "mixed", 5, start=500)
     assert summary(server, "queue", "move", "mixed", "some", "--older-than", "1s")["moved"] == 93
     assert numbers(server, "mixed") == Counter(range(500, 505))
+    assert summary(server, "queue", "move", "mixed", "some", "--until", "2026-01-31")["moved"] == 0
+    assert summary(server, "queue", "copy", "mixed", "some", "--since", "2026-01-31")["copied"] == 5
+    both = ("--since", "2026-01-31", "--older-than", "1h")
+    assert summary(server, "queue", "move", "mixed", "some", *both)["moved"] == 0
     assert summary(server, "queue", "move", "mixed", "some", "--newer-than", "1m")["moved"] == 5
 
 

@@ -106,8 +106,12 @@ def test_follow_ends_after_a_time_without_a_message(server: Server, queue: str) 
         ("peek q --follow --lookup-id 3", "--follow cannot be combined with --lookup-id"),
         (
             "receive q --lookup-id 3 --label x",
-            "--lookup-id cannot be combined with --label, --correlation-id or --id",
+            "--lookup-id cannot be combined with --label, --correlation-id, --id, --since or --until",
         ),
+        ("peek q --lookup-id 3 --since 2026-01-31", "--lookup-id cannot be combined with"),
+        ("peek q --since 2026-02-01 --until 2026-01-31", "--since must not be later than --until"),
+        ("dlq list --since 2026-02-01 --until 2026-01-31", "--since must not be later than --until"),
+        ("receive q --since yesterday", 'invalid time "yesterday": write 2026-01-31'),
         ("receive q --follow --xact", "--follow cannot be combined with --transaction or --reject"),
         ("receive q --null", "--null needs --raw"),
         ("peek q --next", "--next and --prev need --lookup-id"),

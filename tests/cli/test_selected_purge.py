@@ -58,3 +58,14 @@ def test_a_move_selects_by_lookup_id_and_priority(server: Server) -> None:
     (done,) = server.ok("queue", "move", "picked", "picked-target", "--priority", "3")
     assert done["moved"] == 1
     assert count(server, "picked") == 6
+
+
+@pytest.mark.parametrize("option", ["--since", "--until"])
+def test_a_time_selects_and_does_not_purge_all(server: Server, option: str) -> None:
+    queue = f"timed{option}"
+    fill(server, queue, 3)
+    none, all_of_them = ("2200-01-31", "2026-01-31") if option == "--since" else ("2026-01-31", "2200-01-31")
+    (done,) = server.ok("queue", "purge", queue, option, none)
+    assert (done["purged"], count(server, queue)) == (0, 3)
+    (done,) = server.ok("queue", "purge", queue, option, all_of_them)
+    assert (done["purged"], count(server, queue)) == (3, 0)

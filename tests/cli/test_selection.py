@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import subprocess
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -50,6 +51,24 @@ def test_labels(server: Server, verb: str) -> None:
     assert left == (
         ["blue 1"] if verb == "receive" else ["red 2", "red 1", "blue 1", "blue 2", "red 4", "Red 3"]
     )
+
+
+@pytest.mark.parametrize("verb", ["peek", "receive"])
+def test_arrival(server: Server, verb: str) -> None:
+    queue = f"arrival-{verb}"
+    server.ok("queue", "create", queue)
+    fill(server, queue)
+    first = server.ok("peek", queue, "--label", "red 1")[0]["arrived_time"]
+    day = datetime.fromtimestamp(first, UTC)
+    tomorrow, yesterday = (f"{day + timedelta(days=days):%Y-%m-%d}" for days in (2, -2))
+    for ways in (("--timeout", "0s"), ("--timeout", "300ms")):  # the server selects, or the client does
+        every = ("--count", "9", *ways)
+        assert server.run(verb, queue, *every, "--since", tomorrow).returncode == Exit.EMPTY
+        assert server.run(verb, queue, *every, "--until", yesterday).returncode == Exit.EMPTY
+        assert server.run(verb, queue, *every, "--until", str(first - 1)).returncode == Exit.EMPTY
+        assert labels(server.ok("peek", queue, *every[:1], "1", "--since", str(first))) == ["red 2"]
+    found = server.ok(verb, queue, "--count", "9", "--since", f"{day:%Y-%m-%d}", "--until", tomorrow)
+    assert len(found) == len(FILLED)
 
 
 def test_identifier(server: Server, queue: str) -> None:

@@ -4,8 +4,10 @@ messages.
 
 from __future__ import annotations
 
+import re
 from base64 import b64decode, b64encode
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from html import unescape
 from typing import Any
 from urllib.parse import urlencode
@@ -330,3 +332,78 @@ def test_forged_requests_send_and_delete_nothing(server: Server, browser: Browse
         form = {"queue": "safe", "format": "text", "body": "x"}
         assert browser.ask("POST", path, form, Sec_Fetch_Site="cross-site").status == 403
     assert labels(server, "safe") == ["a"]
+
+
+def arrived(server: Server, queue: str) -> datetime:
+    """Return when the first message of a queue arrived."""
+    found = server.ok("peek", queue)[0]["arrived_time"]
+    return datetime.fromtimestamp(found, UTC)
+
+
+def shown(page: Page) -> list[str]:
+    """Return the labels in a list of messages."""
+    return re.findall(r'<th scope="row"><a href="/ui/message\?[^>]*>([^<]*)</a>', page.html)
+
+
+def test_messages_are_filtered_by_their_arrival(server: Server, browser: Browser) -> None:
+    put(server, "dated", "a", "b")
+    now = arrived(server, "dated")
+    second, tomorrow = f"{now:%Y-%m-%d %H:%M:%S}", f"{now + timedelta(days=1):%Y-%m-%d}"
+    for given, labels in (
+        ({"arrived_from": f"{now:%Y-%m-%d}"}, ["a", "b"]),
+        ({"arrived_from": second}, ["a", "b"]),
+        ({"arrived_from": tomorrow}, []),
+        ({"arrived_to": f"{now:%Y-%m-%d}"}, ["a", "b"]),  # the day at the end is included
+        ({"arrived_to": f"{now + timedelta(seconds=-60):%Y-%m-%dT%H:%M:%S}"}, []),
+        ({"arrived_from": f"{now:%Y-%m-%d}", "arrived_to": tomorrow}, ["a", "b"]),
+        ({"arrived_from": f"{now:%Y-%m-%d}", "arrived_to": tomorrow, "label": "b"}, ["b"]),
+    ):
+        page = browser.ask("GET", "/messages?" + urlencode({"queue": "dated"} | given))
+        assert (page.status, shown(page)) == (200, labels), given
+        assert fields(page).items() >= given.items()  # the form keeps what was entered
+
+
+def test_a_wrong_time_gets_one_line_above_the_form_as_it_was(server: Server, browser: Browser) -> None:
+    put(server, "mistimed", "a")
+    for given, line in (
+        ({"arrived_from": "yesterday"}, 'arrived from: invalid time "yesterday": write 2026-01-31, '),
+        ({"arrived_to": "2026-02-30"}, 'arrived up to: invalid time "2026-02-30": write '),
+        (
+            {"arrived_from": "2026-02-01", "arrived_to": "2026-01-31"},
+            "the time after “arrived from” must not be later than the one after “up to”.",
+        ),
+        ({"message_id": "nonsense"}, "id: "),
+    ):
+        for path in ("/messages?", "/deadletters?"):
+            page = browser.ask("GET", path + urlencode({"queue": "mistimed"} | given))
+            assert page.status == 400, given
+            (text,) = re.findall(r'<p class="notice failed" role="alert">([^<\n]*)</p>', page.html)
+            assert unescape(text).startswith(line), given
+            assert fields(page).items() >= given.items()
+            assert boxes(page) == []
+        url = "/messages/batch?" + urlencode(
+            {"action": "remove", "queue": "mistimed", "scope": "all"} | given
+        )
+        for method in ("GET", "POST"):
+            assert browser.ask(method, url, {} if method == "POST" else None).status == 303
+    assert labels(server, "mistimed") == ["a"]
+
+
+def test_an_action_keeps_to_the_times_of_the_filter(server: Server, browser: Browser) -> None:
+    put(server, "timed", "a", "b")
+    now = arrived(server, "timed")
+    filters = {"queue": "timed", "arrived_to": f"{now + timedelta(days=-1):%Y-%m-%d}"}
+    batch = {"action": "remove", "scope": "all"}
+    preview = browser.ask("GET", "/messages/batch?" + urlencode(batch | filters))
+    assert "No message is selected any more" in preview.text
+    assert "that arrived up to" in preview.text
+    filters = {"queue": "timed", "arrived_from": f"{now:%Y-%m-%d}", "arrived_to": "2200-01-01"}
+    url = "/messages/batch?" + urlencode(batch | filters)
+    action = next(
+        str(one["action"]) for tag, one in browser.ask("GET", url).tags if one.get("class") == "fields card"
+    )
+    put(server, "timed", "later", create=False)  # after the preview
+    browser.ask("POST", action.removeprefix("/ui"), {})
+    assert labels(server, "timed") == ["later"]
+    dead = browser.ask("GET", "/deadletters?" + urlencode({"arrived_from": "2200-01-01"}))
+    assert "No dead letter matches the filter" in dead.text

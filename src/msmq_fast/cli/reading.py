@@ -88,9 +88,11 @@ def check_choice(arguments: argparse.Namespace) -> None:
         raise CommandError(Exit.USAGE, "--next and --prev need --lookup-id")
     if arguments.follow and arguments.lookup_id is not None:
         raise CommandError(Exit.USAGE, "--follow cannot be combined with --lookup-id")
-    if arguments.lookup_id is not None and not Selection.of(arguments).everything:
+    selection = Selection.of(arguments)
+    if arguments.lookup_id is not None and not selection.everything:
         raise CommandError(
-            Exit.USAGE, "--lookup-id cannot be combined with --label, --correlation-id or --id"
+            Exit.USAGE,
+            "--lookup-id cannot be combined with --label, --correlation-id, --id, --since or --until",
         )
     if arguments.null and arguments.form is not Form.RAW:
         raise CommandError(Exit.USAGE, "--null needs --raw")

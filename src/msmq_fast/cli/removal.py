@@ -15,8 +15,10 @@ Remove = Callable[[int, int, int, bool], Awaitable[Done]]
 """Removes one batch: after, upto, limit, dry run."""
 
 _SELECTION = (
-    "label", "message_class", "older", "newer", "lookup_ids", "id", "correlation_id", "priority", "limit",
+    "label", "message_class", "older", "newer", "since", "until", "lookup_ids", "id", "correlation_id",
+    "priority", "limit",
 )  # fmt: skip
+"""What `transfer.add_filter` adds. An option that is missing here would purge the whole queue."""
 
 
 def selects(arguments: argparse.Namespace) -> bool:

@@ -24,7 +24,7 @@ from typing import NamedTuple
 
 from msmq_fast.cli.deadline import Deadline
 from msmq_fast.cli.messageid import correlation_id, message_id
-from msmq_fast.cli.transfer import BATCH
+from msmq_fast.cli.transfer import BATCH, add_arrival, arrival_range
 from msmq_fast.client.exchange import Filter
 from msmq_fast.client.message import ReceivedMessage
 from msmq_fast.client.queue import Queue
@@ -60,19 +60,27 @@ def add_selection(parser: Parser) -> None:
         metavar="ID",
         help="only the message with this identifier, as `send` prints it",
     )
+    add_arrival(group)
 
 
 class Selection(NamedTuple):
-    """The values that a message must have to be selected; None means any value."""
+    """The values that a message must have to be selected; None means any value. `since` and `until` are the
+    first and the last second of its arrival.
+    """
 
     label: str | None
     correlation_id: bytes | None
     id: bytes | None
+    since: int | None
+    until: int | None
 
     @classmethod
     def of(cls, arguments: argparse.Namespace) -> Selection:
-        """Return the selection that the options of a command line define."""
-        return cls(arguments.label, arguments.correlation_id, arguments.id)
+        """Return the selection that the options of a command line define. Raises CommandError for an empty
+        range of times.
+        """
+        arrival_range(arguments.since, arguments.until)
+        return cls(arguments.label, arguments.correlation_id, arguments.id, arguments.since, arguments.until)
 
     @property
     def everything(self) -> bool:
@@ -85,6 +93,8 @@ class Selection(NamedTuple):
             (self.label is None or fnmatchcase(message.label, self.label))
             and self.correlation_id in (None, message.correlation_id)
             and self.id in (None, message.id)
+            and (self.since is None or message.arrived_time >= self.since)
+            and (self.until is None or message.arrived_time <= self.until)
         )
 
 
@@ -127,8 +137,9 @@ async def _search(queue: Queue, selection: Selection) -> AsyncIterator[ReceivedM
 
     Raises UnsupportedOperation, before it yields anything, for a queue of another computer.
     """
+    since, until = arrival_range(selection.since, selection.until)
     for priority in range(_PRIORITIES - 1, -1, -1):  # BROWSE follows arrival, as the queue does in a priority
-        wanted = Filter(selection.label, None, None, None, selection.id, selection.correlation_id, priority)
+        wanted = Filter(selection.label, None, since, until, selection.id, selection.correlation_id, priority)
         after = upto = 0
         limit = _FIRST_PAGE
         finished = False

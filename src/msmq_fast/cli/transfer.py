@@ -17,9 +17,9 @@ from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.terminal.output import show
 from msmq_fast.terminal.parser import Parser
 from msmq_fast.terminal.progress import Progress
-from msmq_fast.terminal.values import duration, number
+from msmq_fast.terminal.values import duration, first_second, last_second, number
 
-__all__ = ["BATCH", "Run", "add_dry_run", "add_filter", "message_filter"]
+__all__ = ["BATCH", "Run", "add_arrival", "add_dry_run", "add_filter", "arrival_range", "message_filter"]
 
 BATCH = 1000  # messages of one request
 _DONE = {"move": "moved", "copy": "copied", "resubmit": "resubmitted", "purge": "purged"}
@@ -35,6 +35,34 @@ def _class(text: str) -> int:
         raise argparse.ArgumentTypeError(
             f"{text!r} is not a message class, such as NACK_Q_PURGED or 0xC001"
         ) from None
+
+
+def add_arrival(group: argparse._ArgumentGroup) -> None:
+    """Add the options for the time at which a message arrived."""
+    group.add_argument(
+        "--since",
+        type=first_second,
+        metavar="TIME",
+        help="only messages that arrived at this time or later, such as 2026-01-31 or 2026-01-31T12:00 (UTC)",
+    )
+    group.add_argument(
+        "--until",
+        type=last_second,
+        metavar="TIME",
+        help="only messages that arrived up to this time; a day or a minute is included",
+    )
+
+
+def arrival_range(since: int | None, until: int | None) -> tuple[int | None, int | None]:
+    """Return the Unix microseconds of the first and the last arrival for the seconds of `add_arrival`. Raises
+    CommandError if the range is empty.
+    """
+    if since is not None and until is not None and since > until:
+        raise CommandError(Exit.USAGE, "--since must not be later than --until")
+    return (
+        None if since is None else since * 1_000_000,
+        None if until is None else until * 1_000_000 + 999_999,
+    )
 
 
 def add_filter(parser: Parser) -> None:
@@ -64,6 +92,7 @@ def add_filter(parser: Parser) -> None:
         metavar="TIME",
         help="only messages that arrived at most this long ago",
     )
+    add_arrival(group)
     parser.add_former(older, "--older")
     parser.add_former(newer, "--newer")
     group.add_argument(
@@ -97,16 +126,22 @@ def add_dry_run(parser: Parser, about: str) -> None:
 
 def message_filter(arguments: argparse.Namespace, now: float) -> Filter:
     """Return the filter for the options of `add_filter` at the time `now` (Unix seconds). Raises CommandError
-    for too many lookup ids.
+    for too many lookup ids and for an empty range of times.
     """
     lookup_ids = arguments.lookup_ids
     if lookup_ids is not None and len(lookup_ids) > _MOST_IDS:
         raise CommandError(Exit.USAGE, f"--lookup-id may be given at most {_MOST_IDS} times")
+    since, until = arrival_range(arguments.since, arguments.until)
+    if arguments.newer is not None:
+        since = max(since or 0, int((now - arguments.newer) * 1e6))
+    if arguments.older is not None:
+        oldest = max(0, int((now - arguments.older) * 1e6))
+        until = oldest if until is None else min(until, oldest)
     return Filter(
         arguments.label,
         arguments.message_class,
-        None if arguments.newer is None else max(0, int((now - arguments.newer) * 1e6)),
-        None if arguments.older is None else max(0, int((now - arguments.older) * 1e6)),
+        since,
+        until,
         arguments.id,
         arguments.correlation_id,
         arguments.priority,

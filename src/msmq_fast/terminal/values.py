@@ -6,13 +6,25 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from functools import partial
 from typing import TypeVar
 
-from msmq_fast.protocol.units import UnitError, parse_duration, parse_rate, parse_size
+from msmq_fast.protocol.moments import parse_moment
+from msmq_fast.protocol.units import parse_duration, parse_rate, parse_size
 
 _Value = TypeVar("_Value")
 
-__all__ = ["duration", "hexadecimal", "number", "outgoing_name", "queue_name", "rate", "size"]
+__all__ = [
+    "duration",
+    "first_second",
+    "hexadecimal",
+    "last_second",
+    "number",
+    "outgoing_name",
+    "queue_name",
+    "rate",
+    "size",
+]
 
 
 def number(low: int, high: int) -> Callable[[str], int]:
@@ -55,6 +67,16 @@ def rate(text: str) -> int:
     return _parsed(parse_rate, text)
 
 
+def first_second(text: str) -> int:
+    """Return the first second, since 1970, of a time such as "2026-01-31" or "2026-01-31T12:00" (UTC)."""
+    return _parsed(parse_moment, text)
+
+
+def last_second(text: str) -> int:
+    """Return the last second of a time: a day or a minute at the end of a range belongs to the range."""
+    return _parsed(partial(parse_moment, last=True), text)
+
+
 def queue_name(text: str) -> str:
     """Return a queue name unchanged; the queue manager checks it. Completion offers names of queues for the
     arguments that this function converts.
@@ -80,5 +102,5 @@ def hexadecimal(text: str) -> bytes:
 def _parsed(parse: Callable[[str], _Value], text: str) -> _Value:
     try:
         return parse(text)
-    except UnitError as error:
+    except ValueError as error:
         raise argparse.ArgumentTypeError(str(error)) from None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 from tests.support.http.api import call, ok
 from tests.support.processes.servers import Server
 
@@ -80,3 +82,34 @@ def test_messages_are_selected_by_identifier_priority_and_lookup_id(server: Serv
     one = {"target": "taken", "correlation_id": answers, "limit": 1}
     assert ok(server, "POST", "/queues/{}/messages/move", "chosen", body=one)["count"] == 1
     assert labels() == ["l2", "l3", "l5"]
+
+
+def test_messages_are_selected_by_their_arrival(server: Server) -> None:
+    for name in ("dated", "dated-target"):
+        ok(server, "POST", "/queues", body={"name": name})
+    before = time.time_ns() // 1000
+    for label in ("a", "b"):
+        ok(server, "POST", "/queues/{}/messages", "dated", body={"label": label})
+    between = time.time_ns() // 1000
+    ok(server, "POST", "/queues/{}/messages", "dated", body={"label": "c"})
+
+    def labels(**query: int) -> list[str]:
+        return [one["label"] for one in ok(server, "GET", "/queues/{}/messages", "dated", **query)["items"]]
+
+    assert labels(since=before) == ["a", "b", "c"]
+    assert labels(since=before, until=between) == ["a", "b"]
+    assert labels(since=between) == ["c"]
+    assert labels(until=before - 1_000_000) == []
+    wrong = call(server, "GET", "/queues/{}/messages", "dated", since=between, until=before)
+    assert (wrong.status, wrong.code, wrong.value["error"]["message"]) == (
+        400, "BAD_REQUEST", "since must not be later than until",
+    )  # fmt: skip
+    for text in ("2026-01-31", "-1", str(2**64)):
+        wrong = call(server, "GET", "/queues/{}/messages", "dated", since=text)
+        assert (wrong.status, wrong.code) == (400, "BAD_REQUEST")
+        assert wrong.value["error"]["message"].startswith("since must be ")
+    body = {"target": "dated-target", "since": between}
+    assert ok(server, "POST", "/queues/{}/messages/move", "dated", body=body)["count"] == 1
+    assert labels() == ["a", "b"]
+    body = {"target": "dated-target", "since": between, "until": before}
+    assert call(server, "POST", "/queues/{}/messages/move", "dated", body=body).status == 400

@@ -40,8 +40,8 @@ LOOKUP_ID: Final = Parameter("lookup_id", number("lookup id of the message", mos
 FILTER: Final = {
     "label": text("pattern for the label, with * ? and []", most=249),
     "class": number("message class", most=0xFFFF),
-    "since": number("earliest arrival, in Unix microseconds", most=_U64),
-    "until": number("latest arrival, in Unix microseconds", most=_U64),
+    "since": number("earliest arrival, in Unix microseconds; not later than `until`", most=_U64),
+    "until": number("latest arrival, in Unix microseconds; it is included", most=_U64),
     "id": text(r"message identifier, `{GUID}\NUMBER` or 40 hexadecimal digits", most=_LONGEST_ID),
     "correlation_id": text("correlation identifier, in the forms of `id`", most=_LONGEST_ID),
     "priority": number("priority", most=MAX_PRIORITY),
@@ -52,13 +52,16 @@ FILTER: Final = {
 
 def wanted(given: Any) -> Filter:
     """Return the filter for the properties of FILTER; those that are missing or None select everything.
-    Raises Refusal (BAD_REQUEST) for a text that is not an identifier.
+    Raises Refusal (BAD_REQUEST) for a text that is not an identifier, and for an empty range of arrivals.
     """
+    since, until = given.get("since"), given.get("until")
+    if since is not None and until is not None and since > until:
+        raise bad_request("since must not be later than until")
     return Filter(
         given.get("label"),
         given.get("class"),
-        given.get("since"),
-        given.get("until"),
+        since,
+        until,
         identifier(given.get("id"), "id"),
         identifier(given.get("correlation_id"), "correlation_id"),
         given.get("priority"),

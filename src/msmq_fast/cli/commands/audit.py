@@ -7,7 +7,6 @@ import json
 import os
 import sys
 from collections.abc import AsyncIterator
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Final, TextIO
 
@@ -18,26 +17,12 @@ from msmq_fast.protocol.resources import AuditEntry
 from msmq_fast.terminal.commands import Command, Example, Group, members
 from msmq_fast.terminal.output import show, show_table
 from msmq_fast.terminal.parser import Parser
+from msmq_fast.terminal.values import first_second, last_second
 
 __all__ = ["COMMAND"]
 
 _COLUMNS: Final = ("time", "kind", "caller", "address", "operation", "object", "result", "detail", "more")
 _KINDS: Final = ("act", "denial", "login")
-
-
-def _time(text: str) -> int:
-    """Return the seconds since 1970 of a time: ISO 8601, in UTC unless it has an offset, or the number
-    itself.
-    """
-    if text.isdecimal() and len(text) <= 12:
-        return int(text)
-    try:
-        given = datetime.fromisoformat(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(
-            f"invalid time {text!r}: write 2026-01-31, 2026-01-31T12:00 (UTC) or seconds since 1970"
-        ) from None
-    return int((given if given.tzinfo else given.replace(tzinfo=UTC)).timestamp())
 
 
 def _count(text: str) -> int:
@@ -55,9 +40,11 @@ def _add_filters(parser: Parser) -> None:
     group.add_argument("--operation", default="", metavar="TEXT", help="only operations with this text")
     group.add_argument("--object", default="", metavar="TEXT", help="only objects with this text")
     group.add_argument(
-        "--since", type=_time, default=0, metavar="TIME", help="only entries from this time on (UTC)"
+        "--since", type=first_second, default=0, metavar="TIME", help="only entries from this time on (UTC)"
     )
-    group.add_argument("--until", type=_time, default=0, metavar="TIME", help="only entries up to this time")
+    group.add_argument(
+        "--until", type=last_second, default=0, metavar="TIME", help="only entries up to this time (UTC)"
+    )
 
 
 def _add_list(parser: Parser) -> None:

@@ -23,6 +23,7 @@ from msmq_fast.console.formats import count, plural
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
+from msmq_fast.protocol.moments import parse_moment
 
 __all__ = ["DEAD_LETTERS", "PAGES", "TYPED_ABOVE", "filters_of", "selecting"]
 
@@ -43,11 +44,12 @@ _TITLES: Final = {
     "remove": "Delete messages",
     "resubmit": "Send dead letters again",
 }
-_FILTERS: Final = ("label", "class", "message_id", "correlation_id")
+_FILTERS: Final = ("label", "class", "arrived_from", "arrived_to", "message_id", "correlation_id")
 """The parameters that select messages, in the lists and here."""
 TYPED_ABOVE: Final = 1000
 """Messages above which a deletion needs the typed name of the queue."""
 _SHOWN: Final = 20  # messages of a preview
+_LATEST: Final = 2**64 - 1  # Unix microseconds
 _MOST_SELECTED: Final = 1000
 _LIMIT: Final = 100_000  # messages of one action
 
@@ -92,10 +94,10 @@ class _Batch:
 
     def selection(self) -> dict[str, Any]:
         """Return the properties of the management API that select the messages."""
-        found: dict[str, Any] = {"until": self.until}
+        found = selecting(self.filters)
         if self.ids:
             found["lookup_ids"] = list(self.ids)
-        return found | selecting(self.filters)
+        return found | {"until": min(self.until, found.get("until", self.until))}
 
     def url(self) -> str:
         """Return the URL of the preview and the action."""
@@ -133,7 +135,22 @@ def selecting(filters: Mapping[str, str]) -> dict[str, Any]:
         found["class"] = _whole(found["class"], "class")
     if "message_id" in found:
         found["id"] = found.pop("message_id")
+    if "arrived_from" in found:
+        found["since"] = 1_000_000 * _time(found.pop("arrived_from"), "arrived from", last=False)
+    if "arrived_to" in found:
+        # The last microsecond of the day, minute or second: the pages show seconds.
+        found["until"] = 1_000_000 * _time(found.pop("arrived_to"), "arrived up to", last=True) + 999_999
+    if found.get("since", 0) > found.get("until", _LATEST):
+        raise bad_request("the time after “arrived from” must not be later than the one after “up to”")
     return found
+
+
+def _time(text: str, name: str, *, last: bool) -> int:
+    """Return the first or the last second of a time. Raises Refusal (BAD_REQUEST)."""
+    try:
+        return parse_moment(text, last=last)
+    except ValueError as error:
+        raise bad_request(f"{name}: {error}") from None
 
 
 def _whole(text: str, name: str) -> int:

@@ -9,14 +9,15 @@ from typing import Any
 
 from aiohttp import web
 
-from msmq_fast.admin.api.errors import bad_request
+from msmq_fast.admin.api.errors import Refusal, bad_request
 from msmq_fast.bodies import BodyError
 from msmq_fast.bodies.headers import extension_headers
 from msmq_fast.console.bodyviews import DECODERS, BodyView, hex_lines, view_body
 from msmq_fast.console.pages.batches import DEAD_LETTERS, filters_of, selecting
 from msmq_fast.console.visit import Visit
+from msmq_fast.protocol.classes import MessageClass
 
-__all__ = ["PAGES", "browse"]
+__all__ = ["PAGES", "browse_or_complain"]
 
 _MOST_EXTENSION = 8 << 10  # bytes that are shown in hexadecimal
 _MOST_HEADERS = 256 << 10  # bytes of an extension that are read as headers
@@ -26,7 +27,7 @@ _MOST_HEADERS = 256 << 10  # bytes of an extension that are read as headers
 _DECODERS = ThreadPoolExecutor(1, "console-bodies")
 
 
-async def browse(visit: Visit, queue: str) -> dict[str, Any]:
+async def _browse(visit: Visit, queue: str) -> dict[str, Any]:
     """Return the page of messages that the query string selects. Raises as Api.perform."""
     query = selecting(filters_of(visit))
     query |= {name: visit.get(name) for name in ("after", "upto") if visit.get(name)}
@@ -36,15 +37,31 @@ async def browse(visit: Visit, queue: str) -> dict[str, Any]:
 
 async def _list(visit: Visit) -> web.Response:
     name = visit.get("queue")
+    found, error = await browse_or_complain(visit, name)
     return await visit.page(
         "messages.html",
         f"Messages of {name}",
+        status=400 if error else 200,
         queue=name,
-        found=await browse(visit, name),
+        found=found,
+        error=error,
         rights=await visit.perform("queues.rights", path={"queue": name}),
         dead=name in DEAD_LETTERS.values(),
         filters=filters_of(visit),
+        classes=MessageClass,
     )
+
+
+async def browse_or_complain(visit: Visit, queue: str) -> tuple[dict[str, Any], str]:
+    """Return (the page of messages, ""); a page without messages and what is wrong with the filter if it is.
+    Raises as Api.perform.
+    """
+    try:
+        return await _browse(visit, queue), ""
+    except Refusal as refusal:
+        if refusal.status != 400 or not filters_of(visit):
+            raise
+        return {"items": [], "finished": True, "locked": 0}, f"{refusal}."
 
 
 async def _message(visit: Visit) -> dict[str, Any]:

@@ -75,9 +75,12 @@ def _job(arguments: argparse.Namespace, connection: Connection) -> bytes:
         arguments.older,
         arguments.newer,
     )
-    chosen = (arguments.id, arguments.correlation_id, arguments.priority, arguments.lookup_ids)
-    if any(one is not None for one in chosen):  # others keep the identifier of earlier versions
-        words += chosen
+    for chosen in (
+        (arguments.id, arguments.correlation_id, arguments.priority, arguments.lookup_ids),
+        (arguments.since, arguments.until),
+    ):
+        if any(one is not None for one in chosen):  # others keep the identifier of earlier versions
+            words += chosen
     return hashlib.sha256(repr(words).encode()).digest()[:16]
 
 
