@@ -25,6 +25,7 @@ class ScriptedDirectory:
 
     def __init__(self, inner: DirectoryProvider) -> None:
         self._inner = inner
+        self.changed = inner.changed
         self.connected = True
         self.later = False
         self.script: deque[Exception | None] = deque()
@@ -32,6 +33,7 @@ class ScriptedDirectory:
         self._held: list[tuple[Completion[Any], Completion[Any]]] = []
 
     integrated = True
+    problem = ""
     keeps_copy = False
     is_authority = False
 

@@ -50,6 +50,7 @@ class DirectoryEvents:
         self._local = local
         self._monotonic = monotonic
         self._announce = announce
+        provider.changed.connect(self._changed_by_others)
 
     @property
     def integrated(self) -> bool:
@@ -270,6 +271,12 @@ class DirectoryEvents:
         elif kind is ObjectType.USER:
             done.add_done_callback(self._users_changed)
         return self._watched(done)
+
+    def _changed_by_others(self, kind: ObjectType) -> None:
+        if kind in _TOPOLOGY:
+            self.topology_changed()
+        elif kind is ObjectType.USER:
+            self.users_changed()
 
     def _users_changed(self, done: Completion[T]) -> None:
         if done.exception() is None:

@@ -14,6 +14,7 @@ from uuid import UUID
 from msmq_fast.directory.filters import Filter, Sort
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 
 Join = Callable[[UUID], object]
@@ -34,6 +35,9 @@ class DirectoryProvider(Protocol):
     An operation fails with GenericError if a value does not fit its attribute.
     """
 
+    changed: Signal[[ObjectType]]
+    """Emitted when other programs have changed objects of a type, as far as the provider notices that."""
+
     @property
     def integrated(self) -> bool:
         """DirectoryIntegrated: False in a workgroup."""
@@ -51,6 +55,10 @@ class DirectoryProvider(Protocol):
     @property
     def server(self) -> str:
         """The name of the directory in change notifications."""
+
+    @property
+    def problem(self) -> str:
+        """What an operator should know, such as why the directory cannot be reached; "" if all is well."""
 
     def start(self) -> Completion[None]:
         """Begin to use the directory. Resolves when reads can be answered, which may take as long as no

@@ -10,6 +10,7 @@ from msmq_fast.directory.filters import Filter, Sort, arrange
 from msmq_fast.directory.objects import DirectoryObject, attribute_kind
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, generic, not_found
+from msmq_fast.signals import Signal
 from msmq_fast.store.completion import Completion
 
 __all__ = ["SearchableDirectory", "as_directory_error"]
@@ -23,6 +24,12 @@ class SearchableDirectory(ABC):
 
     def __init__(self, max_handles: int = MAX_HANDLES) -> None:
         self._enumerations = Enumerations(max_handles)
+        self.changed: Signal[[ObjectType]] = Signal()
+
+    @property
+    def problem(self) -> str:
+        """The directory is always there."""
+        return ""
 
     def start(self) -> Completion[None]:
         """All objects are there from the beginning."""

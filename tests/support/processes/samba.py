@@ -6,18 +6,23 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import glob
 import os
 import signal
 import subprocess
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from uuid import UUID
 
 PASSWORD = "Passw0rd!"  # noqa: S105 - of every account of the test domain
 DOMAIN = "DC=corp,DC=example"
 CONFIGURATION = f"CN=Configuration,{DOMAIN}"
 SITE = f"CN=Default-First-Site-Name,CN=Sites,{CONFIGURATION}"
-PROGRAMS = ("samba", "samba-tool", "ldapsearch", "ldbmodify", "openssl")
+PROGRAMS = ("samba", "samba-tool", "ldapsearch", "ldbmodify", "ldbsearch", "openssl")
+SECOND = "127.0.20.11"
+"""The address of `DomainController.second`."""
+_FAKETIME = "/usr/lib/*/faketime/libfaketime.so.1"
 
 
 class DomainController:
@@ -25,11 +30,19 @@ class DomainController:
 
     administrator = "Administrator@CORP.EXAMPLE"
 
-    def __init__(self, folder: Path, address: str) -> None:
+    def __init__(self, folder: Path, address: str, run: str = "run", services: str = "") -> None:
         self.folder = folder
         self.address = address
         self.url = f"ldap://{address}"
         self.process: subprocess.Popen[bytes] | None = None
+        self._run = folder / run
+        self._services = services or "ldap,cldap,kdc,rpc"
+
+    def second(self) -> DomainController:
+        """Another process that serves the same domain from the same files, at the address SECOND. It can be
+        killed and stopped for itself; what is written in one is in the other at once.
+        """
+        return DomainController(self.folder, SECOND, "run2")
 
     @property
     def ca_file(self) -> Path:
@@ -42,7 +55,6 @@ class DomainController:
     def provision(self) -> None:
         place = self.folder
         place.mkdir(exist_ok=True)
-        (place / "run").mkdir()
         self.password_file.write_text(PASSWORD)
         options = {
             "interfaces": f"{self.address}/24",
@@ -58,7 +70,7 @@ class DomainController:
             "--dns-backend=NONE", "--host-name=dc1", f"--host-ip={self.address}", f"--adminpass={PASSWORD}",
             f"--targetdir={place}", *given,
         )  # fmt: skip
-        names = f"subjectAltName=IP:{self.address},DNS:dc1.corp.example"
+        names = f"subjectAltName=IP:{self.address},IP:{SECOND},DNS:dc1.corp.example"
         request = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=dc1.corp.example"
         files = ["-keyout", str(place / "key.pem"), "-out", str(self.ca_file)]
         subprocess.run(
@@ -67,19 +79,30 @@ class DomainController:
         (place / "key.pem").chmod(0o600)
 
     def start(self) -> None:
+        self._run.mkdir(exist_ok=True)
+        self.clock(0)
         options = {
-            "server services": "ldap,cldap,kdc,rpc",
-            "pid directory": f"{self.folder}/run",
+            "interfaces": f"{self.address}/24",
+            "server services": self._services,
+            "pid directory": str(self._run),
             "tls keyfile": f"{self.folder}/key.pem",
             "tls certfile": str(self.ca_file),
             "tls cafile": "",
         }
         given = [f"--option={name}={value}" for name, value in options.items()]
+        environment = dict(os.environ)
+        for library in glob.glob(_FAKETIME):
+            environment |= {
+                "LD_PRELOAD": library,
+                "FAKETIME_TIMESTAMP_FILE": str(self._run / "clock"),
+                "FAKETIME_NO_CACHE": "1",
+                "FAKETIME_DONT_FAKE_MONOTONIC": "1",
+            }
         with (self.folder / "log").open("ab") as log:
             self.process = subprocess.Popen(
                 ["samba", "-i", "--no-process-group", "-M", "single", "-s", str(self._config), *given,
                  "--debug-stdout", "-d1"],
-                stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=log, env=environment,
             )  # fmt: skip
         deadline = time.monotonic() + 30
         while subprocess.run(
@@ -100,6 +123,30 @@ class DomainController:
         assert self.process is not None
         self.process.send_signal(signal.SIGSTOP if stopped else signal.SIGCONT)
 
+    def clock(self, seconds: int) -> None:
+        """Move the clock of the running controller. Needs the package faketime."""
+        (self._run / "clock").write_text(f"{seconds:+d}s")
+
+    def keytab(self, account: str) -> tuple[Path, Path]:
+        """A keytab of an account, and a krb5.conf with which it can be used."""
+        keytab, config = self.folder / f"{account}.keytab", self.folder / "krb5.conf"
+        if not keytab.exists():
+            self._tool(
+                "domain", "exportkeytab", str(keytab), f"--principal={account}", "-s", str(self._config)
+            )
+        if not config.exists():
+            for address in (self.address, SECOND):
+                self._tool(
+                    "spn", "add", f"ldap/{address}", "DC1$",
+                    "-H", f"{self.folder}/private/sam.ldb", "-s", str(self._config),
+                )  # fmt: skip
+            config.write_text(
+                "[libdefaults]\ndefault_realm = CORP.EXAMPLE\ndns_lookup_kdc = false\nrdns = false\n"
+                "dns_canonicalize_hostname = false\n"
+                f"[realms]\nCORP.EXAMPLE = {{\n kdc = {self.address}\n kdc = {SECOND}\n}}\n"
+            )
+        return keytab, config
+
     @property
     def _config(self) -> Path:
         return self.folder / "etc" / "smb.conf"
@@ -116,6 +163,16 @@ class DomainController:
             capture_output=True,
             timeout=60,
         )
+
+    def guid(self, path: str) -> UUID:
+        """The GUID of an object, read from the files of the domain."""
+        database = str(self.folder / "private" / "sam.ldb")
+        found = subprocess.run(
+            ["ldbsearch", "-H", database, "-b", path, "-s", "base", "objectGUID"],
+            check=True, capture_output=True, timeout=60,
+        )  # fmt: skip
+        (line,) = (line for line in found.stdout.decode().splitlines() if line.startswith("objectGUID: "))
+        return UUID(line.removeprefix("objectGUID: "))
 
     def computer(self, name: str) -> str:
         """Make a computer account; returns its distinguished name."""

@@ -83,6 +83,10 @@ def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
     kinds = [item.kind for item in found.objects]
     facts = {
         "controller": found.controller,
+        "controllers": [
+            f"{one.url}: {'in use' if one.in_use else one.failing or 'not tried'}"
+            for one in domain.controllers.states()
+        ],
         "computer": name,
         "object": None if own is None else own["FullPath"],
         "guid": None if own is None else str(own.identifier),

@@ -74,6 +74,8 @@ def _problems(
         found.append(f"faults: {stats['faults']}; the log has the cause of each")
     if stats["shortage"]:
         found.append(str(stats["shortage"]))
+    if stats.get("directory"):
+        found.append(str(stats["directory"]))
     found += [
         f"{counted(queue.messages, 'message')} in {queue.name}"
         for queue in queues

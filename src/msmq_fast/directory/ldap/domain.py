@@ -8,6 +8,7 @@ from typing import Any, Final
 from uuid import UUID
 
 from msmq_fast.directory.ldap import names
+from msmq_fast.directory.ldap.controllers import Controllers
 from msmq_fast.directory.ldap.entries import Entry, PathIndex, decoded, encoded, encoded_computer
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE, Link
 from msmq_fast.directory.ldap.schema import (
@@ -95,10 +96,16 @@ class Domain:
         self._known = PathIndex()
         self._computers: dict[str, Entry] = {}  # by distinguished name in lower case
 
+    @property
+    def controllers(self) -> Controllers:
+        """The domain controllers that may be asked."""
+        return self._link.controllers
+
     # ---- reading
 
     def load(self) -> Changes:
         """Read all objects of the domain that message queuing uses."""
+        self._link.prefer()
         place = self._place()
         found = Changes(place.controller, place.usn, complete=True)
         self._known = PathIndex()
@@ -120,10 +127,10 @@ class Domain:
 
     def changes(self, controller: str, usn: int) -> Changes:
         """Read what has changed since an earlier reading. If another domain controller answers now,
-        everything is read again: each counts changes for itself.
+        everything is read again: each counts changes for itself. So it is if the controller was set back.
         """
         place = self._place()
-        if place.controller != controller:
+        if place.controller != controller or place.usn < usn:
             return self.load()
         found = Changes(place.controller, place.usn, complete=False)
         if place.usn == usn:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final, Protocol
 
+from msmq_fast.directory.ldap.controllers import Controllers
 from msmq_fast.directory.ldap.entries import Entry
 
 __all__ = ["BASE", "LEVEL", "SUBTREE", "Link"]
@@ -19,6 +20,10 @@ class Link(Protocol):
     """What `domain` needs of a connection: the operations of LDAP with the controls of Active Directory. A
     failed operation raises DirectoryError.
     """
+
+    @property
+    def controllers(self) -> Controllers:
+        """The domain controllers that may be asked."""
 
     def root(self) -> Entry:
         """Return the attributes of the domain controller itself (rootDSE)."""
@@ -36,6 +41,9 @@ class Link(Protocol):
 
     def delete(self, path: str) -> None:
         """Delete an entry with all that is below it."""
+
+    def prefer(self) -> None:
+        """Leave the domain controller for one that comes before it, if that may be tried."""
 
     def close(self) -> None:
         """Close the connection; the next operation opens another one."""

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
@@ -12,12 +12,13 @@ import ldap
 import ldap.sasl
 from ldap.controls import RequestControl, SimplePagedResultsControl
 
+from msmq_fast.directory.ldap.controllers import Controllers
 from msmq_fast.directory.ldap.entries import Entry
 from msmq_fast.directory.ldap.interface import BASE
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.protocol.errors import AccessDenied
 
-__all__ = ["LdapLink", "LdapSettings"]
+__all__ = ["LdapLink", "LdapSettings", "connected"]
 
 T = TypeVar("T")
 
@@ -51,7 +52,8 @@ _RESULTS: Final[Mapping[type[Exception], DirectoryOperationResult]] = {
 @dataclass(frozen=True, slots=True)
 class LdapSettings:
     """How to reach the domain. `urls` are tried in their order. Without `user`, the computer's Kerberos
-    credentials are used (GSSAPI, with signing unless the connection has TLS).
+    credentials are used (GSSAPI, with signing unless the connection has TLS). Of the times, in seconds,
+    `connect_s` is that of a connection, and of the question by which an operation begins.
     """
 
     urls: Sequence[str]
@@ -63,17 +65,47 @@ class LdapSettings:
 
 
 class LdapLink:
-    """A connection by libldap, opened at the first operation and again after a failure."""
+    """A connection by libldap, opened at the first operation and again after a failure.
 
-    def __init__(self, settings: LdapSettings) -> None:
+    Every operation of the domain begins with `root`. That asks the next domain controller if one does not
+    answer; other operations fail then, since they may have been performed.
+    """
+
+    def __init__(self, settings: LdapSettings, controllers: Controllers | None = None) -> None:
         self._settings = settings
+        self._controllers = controllers or Controllers(settings.urls)
         self._connection: Any = None
+        self._url = ""
+        self._opened = 0  # connections so far
+
+    @property
+    def controllers(self) -> Controllers:
+        return self._controllers
 
     def root(self) -> Entry:
-        found = list(self.search("", BASE, "(objectClass=*)", ["*", "+"]))
+        opened = self._connection is not None
+        try:
+            return self._root()
+        except DirectoryError as error:
+            if not opened or error.result is not DirectoryOperationResult.NOT_CONNECTED:
+                raise
+        return self._root()
+
+    def _root(self) -> Entry:
+        with self._guarded() as connection:
+            connection.set_option(ldap.OPT_TIMEOUT, self._settings.connect_s)
+            try:
+                found = connection.search_s("", BASE, "(objectClass=*)", ["*", "+"])
+            finally:
+                connection.set_option(ldap.OPT_TIMEOUT, self._settings.operation_s)
         if not found:
+            self._lost("the domain controller shows no rootDSE")
             raise _not_connected("the domain controller shows no rootDSE")
-        return found[0]
+        return _entry(*found[0])
+
+    def prefer(self) -> None:
+        if self._controllers.better:
+            self.close()
 
     def search(
         self, base: str, scope: int, condition: str, attributes: Sequence[str], *, deleted: bool = False
@@ -82,12 +114,13 @@ class LdapLink:
         if deleted:
             controls.append(RequestControl(_SHOW_DELETED, True, None))
         paged = SimplePagedResultsControl(True, size=PAGE, cookie="")
+        opened = self._opened
         while True:
+            if paged.cookie and opened != self._opened:  # the cookie belongs to a connection
+                raise _not_connected("the connection was lost while entries were read")
             present = [*controls, paged] if scope != BASE else controls
-            found, answers = self._run(partial(self._page, base, scope, condition, list(attributes), present))
-            for path, kept in found:
-                if path is not None:  # else a reference to another domain
-                    yield Entry(path, {name.lower(): values for name, values in kept.items()})
+            answers = yield from self._page(base, scope, condition, list(attributes), present)
+            opened = opened if paged.cookie else self._opened
             cookies = [
                 one.cookie for one in answers if one.controlType == SimplePagedResultsControl.controlType
             ]
@@ -96,18 +129,30 @@ class LdapLink:
             paged.cookie = cookies[0]
 
     def _page(
-        self,
-        base: str,
-        scope: int,
-        condition: str,
-        attributes: list[str],
-        controls: list[RequestControl],
-        connection: Any,
-    ) -> tuple[list[tuple[str | None, dict[str, list[bytes]]]], list[Any]]:
-        """Return (entries, response controls) of one search."""
-        number = connection.search_ext(base, scope, condition, attributes, serverctrls=controls)
-        _type, found, _number, answers = connection.result3(number, timeout=self._settings.operation_s)
-        return found, answers
+        self, base: str, scope: int, condition: str, attributes: list[str], controls: list[RequestControl]
+    ) -> Generator[Entry, None, list[Any]]:
+        """Yield the entries of one page; returns the controls of its result. Entries are taken from libldap
+        one by one, so that no other thread waits for the decoding of a page.
+        """
+        with self._guarded() as connection:
+            number = connection.search_ext(base, scope, condition, attributes, serverctrls=controls)
+        ended = False
+        try:
+            while True:
+                with self._guarded() as connection:
+                    kind, found, _number, answers = connection.result3(
+                        number, all=0, timeout=self._settings.operation_s
+                    )
+                if kind == ldap.RES_SEARCH_RESULT:
+                    ended = True
+                    return list(answers)
+                for path, kept in found:
+                    if path is not None:  # else a reference to another domain
+                        yield _entry(path, kept)
+        finally:
+            if not ended and self._connection is not None:
+                with contextlib.suppress(ldap.LDAPError):
+                    self._connection.abandon(number)
 
     def add(self, path: str, attributes: Mapping[str, list[bytes]]) -> None:
         self._run(
@@ -135,48 +180,68 @@ class LdapLink:
                 return  # it was closed already
 
     def _run(self, operation: Callable[[Any], T]) -> T:
+        with self._guarded() as connection:
+            return operation(connection)
+
+    @contextlib.contextmanager
+    def _guarded(self) -> Iterator[Any]:
+        """The connection, for one operation. Raises DirectoryError instead of LDAPError."""
+        if self._connection is None:
+            self._open()
         try:
-            if self._connection is None:
-                self._connection = self._opened()
-            return operation(self._connection)
+            yield self._connection
         except ldap.LDAPError as error:
+            found = _as_directory_error(error)
             if isinstance(error, _NOT_CONNECTED):
-                self.close()
-            raise _as_directory_error(error) from None
+                self._lost(str(found))
+            raise found from None
 
-    def _opened(self) -> Any:
-        failure: ldap.LDAPError | None = None
-        for url in self._settings.urls:
+    def _lost(self, reason: str) -> None:
+        self.close()
+        self._controllers.failed(self._url, reason)
+
+    def _open(self) -> None:
+        for url in self._controllers.candidates():
             try:
-                return self._bound(url)
+                self._connection = connected(url, self._settings)
             except ldap.LDAPError as error:
-                failure = error
-        assert failure is not None  # noqa: S101 - there is at least one URL
-        raise failure
+                self._controllers.failed(url, str(_as_directory_error(error)))
+            else:
+                self._url = url
+                self._opened += 1
+                self._controllers.answered(url)
+                return
+        raise _not_connected(self._controllers.explain())
 
-    def _bound(self, url: str) -> Any:
-        settings = self._settings
-        secret = url.startswith("ldaps:")
-        connection = ldap.initialize(url)
-        connection.set_option(ldap.OPT_REFERRALS, 0)
-        connection.set_option(ldap.OPT_NETWORK_TIMEOUT, settings.connect_s)
-        connection.set_option(ldap.OPT_TIMEOUT, settings.operation_s)
-        connection.set_option(ldap.OPT_X_SASL_NOCANON, 1)
-        if settings.ca_file is not None:
-            connection.set_option(ldap.OPT_X_TLS_CACERTFILE, str(settings.ca_file))
-        connection.set_option(ldap.OPT_X_TLS_REQUIRE_CERT, ldap.OPT_X_TLS_DEMAND)
-        connection.set_option(ldap.OPT_X_TLS_NEWCTX, 0)
-        if settings.user:
-            if not secret:  # a password never travels in clear
-                connection.start_tls_s()
-            connection.simple_bind_s(settings.user, settings.password)
-            return connection
+
+def connected(url: str, settings: LdapSettings) -> Any:
+    """Return a connection to a domain controller that has logged on. Raises LDAPError."""
+    secret = url.startswith("ldaps:")
+    connection = ldap.initialize(url)
+    connection.set_option(ldap.OPT_REFERRALS, 0)
+    connection.set_option(ldap.OPT_NETWORK_TIMEOUT, settings.connect_s)
+    connection.set_option(ldap.OPT_TIMEOUT, settings.connect_s)
+    connection.set_option(ldap.OPT_X_SASL_NOCANON, 1)
+    if settings.ca_file is not None:
+        connection.set_option(ldap.OPT_X_TLS_CACERTFILE, str(settings.ca_file))
+    connection.set_option(ldap.OPT_X_TLS_REQUIRE_CERT, ldap.OPT_X_TLS_DEMAND)
+    connection.set_option(ldap.OPT_X_TLS_NEWCTX, 0)
+    if settings.user:
+        if not secret:  # a password never travels in clear
+            connection.start_tls_s()
+        connection.simple_bind_s(settings.user, settings.password)
+    else:
         if secret:  # Active Directory refuses signing inside TLS
             connection.set_option(ldap.OPT_X_SASL_SSF_MAX, 0)
         else:
             connection.set_option(ldap.OPT_X_SASL_SSF_MIN, 1)
         connection.sasl_interactive_bind_s("", ldap.sasl.gssapi())
-        return connection
+    connection.set_option(ldap.OPT_TIMEOUT, settings.operation_s)
+    return connection
+
+
+def _entry(path: str, attributes: Mapping[str, list[bytes]]) -> Entry:
+    return Entry(path, {name.lower(): values for name, values in attributes.items()})
 
 
 def _security_flags(flags: int) -> RequestControl:

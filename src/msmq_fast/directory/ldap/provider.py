@@ -87,9 +87,9 @@ class LdapDirectory(SearchableDirectory):
         return self._controller
 
     @property
-    def failing(self) -> str:
+    def problem(self) -> str:
         """Why the last reading of the domain failed, "" if it succeeded."""
-        return self._failing
+        return f"the domain cannot be read: {self._failing}" if self._failing else ""
 
     def count(self, kind: ObjectType) -> int | None:
         """Return how many objects of a type the copy has, None before the first reading."""
@@ -160,17 +160,25 @@ class LdapDirectory(SearchableDirectory):
         if len(changes.problems) > _LISTED_PROBLEMS:
             _log.warning("%d more objects of the domain are passed over", len(changes.problems) - 5)
         self._controller, self._usn = changes.controller, changes.usn
+        before = self._objects
         if changes.complete or self._objects is None:
             self._objects = {kind: ObjectIndex(kind) for kind in ObjectType}
             self._lists = dict(changes.lists)
             self._complete_due = now + self._intervals.complete
+        changed = set()
         for item in changes.objects:
+            if before is None or before[item.kind].get(item[IDENTIFIER]) != item:
+                changed.add(item.kind)
             self._put(item)
         for identifier in changes.gone:
-            for objects in self._objects.values():
-                objects.discard(identifier)
+            for kind, objects in self._objects.items():
+                if identifier in objects:
+                    changed.add(kind)
+                    objects.discard(identifier)
         if not changes.complete and (changes.objects or changes.gone):
             self._lists.clear()  # a member may have changed; the next use asks again
+        for kind in changed:
+            self.changed(kind)
 
     def _put(self, item: DirectoryObject) -> None:
         if self._objects is not None:

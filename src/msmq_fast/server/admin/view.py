@@ -272,6 +272,7 @@ class ServerView:
         found |= {name: value for name, (_, value) in self.gauges().items()}
         found |= {name: value for name, (_, value) in self.totals().items()}
         found["shortage"] = self.shortage()
+        found["directory"] = self._manager.directory.events.provider.problem
         found["refusals"] = {f"{what}: {reason}": count for what, reason, count in self.refusals()}
         return found
 
