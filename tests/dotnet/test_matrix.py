@@ -93,6 +93,18 @@ def test_reading_a_subqueue(server: Server, scenarios: dict[str, Path], runtime:
     assert dotnet.finish(running.process) == "ok\n"
 
 
+def test_a_queue_that_is_deleted_and_created_again(
+    server: Server, scenarios: dict[str, Path], runtime: str, name: str
+) -> None:
+    running = Running(server, scenarios[name], runtime, "Recreated")
+    running.await_line("recreate")
+    with sync.connect(server.endpoint) as connection:
+        connection.admin.queues.delete(f"{running.prefix}-recreated")
+        connection.admin.queues.create(f"{running.prefix}-recreated", transactional=True)
+    running.go_on()
+    assert dotnet.finish(running.process) == "ok\n"
+
+
 def test_kill_of_the_server(server: Server, scenarios: dict[str, Path], runtime: str, name: str) -> None:
     running = Running(server, scenarios[name], runtime, "Restart")
     running.await_line("kill")

@@ -33,7 +33,9 @@ namespace System.Messaging
         public static void Delete(string path)
         {
             string name = new MessageQueue(path).WireName;
-            Channel.Live().Request(Packer.Begin(FrameKind.DeleteQueue).Array(1).Text(name));
+            Link link = Channel.Live();
+            link.Request(Packer.Begin(FrameKind.DeleteQueue).Array(1).Text(name));
+            link.SendHandles.ForgetTransactional();
         }
 
         /// <summary>Whether a queue of this server, or a public queue, exists.</summary>

@@ -167,9 +167,17 @@ namespace System.Messaging
         {
             while (unconfirmed.Count > left)
             {
-                Unpacker reply = unconfirmed.Dequeue().Wait(out FrameKind kind);
-                if (kind == FrameKind.Sent)
-                    SentReply.Read(reply);
+                try
+                {
+                    Unpacker reply = unconfirmed.Dequeue().Wait(out FrameKind kind);
+                    if (kind == FrameKind.Sent)
+                        SentReply.Read(reply);
+                }
+                catch (MessageQueueException error) when (MessageQueue.IsStale(error))
+                {
+                    link.SendHandles.ForgetTransactional(); // a repeated transaction opens the queue again
+                    throw;
+                }
             }
         }
 

@@ -27,6 +27,9 @@ internal static partial class Program
             Fails(MessageQueueErrorCode.AccessDenied, () => new MessageQueue(queue.Path).Receive(Now), "read denied");
             queue.ResetPermissions();
             Same("x", Text(queue.Receive(Soon)), "after the reset");
+            queue.SetPermissions("", MessageQueueAccessRights.FullControl, AccessControlEntryType.Deny);
+            queue.Send("y");
+            Same("y", Text(queue.Receive(Soon)), "an empty name concerns no account");
             Throws<ArgumentNullException>(() => queue.SetPermissions((string)null, 0), "null");
         }
     }

@@ -24,6 +24,38 @@ internal static partial class Program
         }
     }
 
+    private static void Recreated()
+    {
+        string path = NewQueue("recreated", true).Path;
+        SendWithin(path, "first");
+        MessageQueue.Delete(path);
+        MessageQueue.Create(path, true);
+        SendWithin(path, "second"); // the program that deleted the queue opens it again
+        Same("second", Text(Reader(path).Receive(Soon)), "after the deletion by this program");
+
+        Console.WriteLine("recreate"); // the test deletes the queue and creates it again
+        Console.In.ReadLine();
+        Fails(MessageQueueErrorCode.QueueNotAvailable, () => SendWithin(path, "lost"), "the handle of the old queue");
+        SendWithin(path, "third");
+        Same("third", Text(Reader(path).Receive(Soon)), "after the deletion by another program");
+    }
+
+    private static void SendWithin(string path, string text)
+    {
+        using (var queue = new MessageQueue(path))
+        using (var transaction = new MessageQueueTransaction())
+        {
+            transaction.Begin();
+            queue.Send(text, transaction);
+            transaction.Commit();
+        }
+    }
+
+    private static MessageQueue Reader(string path)
+    {
+        return new MessageQueue(path) { Formatter = new XmlMessageFormatter(new[] { typeof(string) }) };
+    }
+
     private static void Multiple()
     {
         using (MessageQueue one = NewQueue("multiple-1", true))

@@ -196,9 +196,15 @@ namespace System.Messaging
     /// <summary>The server's spelling of accounts and rights.</summary>
     internal static class Accounts
     {
+        // The SID of the domain BUILTIN. Windows returns it for an empty name, which libraries pass that take the
+        // name of a thread's principal; no caller is a member of it, so that an entry for it gives no right.
+        private const string BuiltinDomain = "S-1-5-32";
+
         /// <summary>Names of Windows for groups that the server has by other names.</summary>
         internal static string WireName(string name)
         {
+            if (name.Length == 0)
+                return BuiltinDomain;
             int slash = name.LastIndexOf('\\');
             string plain = slash < 0 ? name : name.Substring(slash + 1);
             switch (plain.ToUpperInvariant())

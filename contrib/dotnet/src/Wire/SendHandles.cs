@@ -88,6 +88,19 @@ namespace System.Messaging.Wire
             Close(handle);
         }
 
+        /// <summary>
+        /// Forget which queues accept messages in transactions. Called when a queue was deleted: the next send in a
+        /// transaction waits for the answer, so that it can open the queue again.
+        /// </summary>
+        internal void ForgetTransactional()
+        {
+            lock (byName)
+            {
+                foreach (SendHandle handle in byUse)
+                    handle.KnownTransactional = false;
+            }
+        }
+
         internal void DropAll()
         {
             SendHandle[] all;
