@@ -74,6 +74,32 @@ def test_a_waiting_cursor_read_is_cancelled(client: Client) -> None:
     assert client.ok(Frame.CURSOR_READ, [cursor, 0, RECEIVE])[In.BODY] == b"one"
 
 
+def test_a_cursor_continues_at_a_place(client: Client) -> None:
+    handle = client.queue()
+    client.put(handle, b"one", b"two", b"three", b"four")
+    ids = [client.ok(Frame.LOOKUP, [handle, 0, 4, True])[In.LOOKUP_ID]]
+    for _ in range(3):
+        ids.append(client.ok(Frame.LOOKUP, [handle, ids[-1], 1, True])[In.LOOKUP_ID])
+
+    def at(*place: object) -> int:
+        (cursor,) = client.ok(Frame.CURSOR_OPEN, [handle, *place])
+        return int(cursor)
+
+    assert client.ok(Frame.CURSOR_READ, [at(ids[1], True), 0, PEEK])[In.BODY] == b"two"
+    assert client.ok(Frame.CURSOR_READ, [at(ids[1], True), 0, NEXT])[In.BODY] == b"three"
+    assert client.ok(Frame.CURSOR_READ, [at(ids[1]), 0, PEEK])[In.BODY] == b"three"
+    assert client.refused(Frame.CURSOR_READ, [at(ids[1]), 0, NEXT]) == "MQ_ERROR_ILLEGAL_CURSOR_ACTION"
+    assert client.ok(Frame.CURSOR_READ, [at(ids[1], True), 0, RECEIVE])[In.BODY] == b"two"
+    # The message at the place is gone: the place stays.
+    gone = "MQ_ERROR_MESSAGE_ALREADY_RECEIVED"
+    assert client.refused(Frame.CURSOR_READ, [at(ids[1], True), 0, PEEK]) == gone
+    assert client.ok(Frame.CURSOR_READ, [at(ids[1], True), 0, NEXT])[In.BODY] == b"three"
+    assert client.ok(Frame.CURSOR_READ, [at(ids[1]), 0, RECEIVE])[In.BODY] == b"three"
+    assert client.ok(Frame.CURSOR_READ, [at(0, True), 0, PEEK])[In.BODY] == b"one"
+    assert client.refused(Frame.CURSOR_OPEN, [handle, -1]) == "MQ_ERROR_INVALID_PARAMETER"
+    assert client.refused(Frame.CURSOR_OPEN, [handle, ids[0], 1]) == "MQ_ERROR_INVALID_PARAMETER"
+
+
 def test_a_cursor_ends_with_its_handle(client: Client) -> None:
     handle = client.queue()
     cursor = cursor_of(client, handle)

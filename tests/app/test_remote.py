@@ -249,6 +249,8 @@ def test_look_ups(remote: Remote) -> None:
 def test_cursors(remote: Remote) -> None:
     number, queue = remote.open()
     assert remote.client.call(Frame.CURSOR_OPEN, [number]) == (Frame.REPLY, [501])
+    answer = remote.client.call(Frame.CURSOR_OPEN, [number, 7])  # only queues of this computer have places
+    assert answer[1][1] == "MQ_ERROR_UNSUPPORTED_OPERATION"
     for action in (0, 1, 2):
         remote.client.send(Frame.CURSOR_READ, [501, 250, action])
     assert queue.calls == [("peek", 250), ("peek_next", 250), ("receive at cursor", 250)]

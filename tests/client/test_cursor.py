@@ -45,6 +45,21 @@ async def test_a_cursor_reads_on(server: Server, connection: msmq_fast.Connectio
 
 
 @connected
+async def test_a_cursor_continues_after_a_place(server: Server, connection: msmq_fast.Connection) -> None:
+    await connection.admin.queues.create("orders")
+    queue = await connection.open("orders")
+    await queue.send_many(Message(b"%d" % number) for number in range(4))
+    async with queue.cursor() as cursor:
+        await cursor.peek(0)
+        second = await cursor.peek_next(0)
+    async with queue.cursor(after=second) as cursor:
+        assert [message.body async for message in cursor] == [b"2", b"3"]
+    await queue.lookup(second.lookup_id, receive=True)
+    async with queue.cursor(after=second.lookup_id) as cursor:  # which is gone
+        assert (await cursor.receive(0)).body == b"2"
+
+
+@connected
 async def test_messages_are_moved_to_a_subqueue(server: Server, connection: msmq_fast.Connection) -> None:
     await connection.admin.queues.create("orders")
     queue = await connection.open("orders")

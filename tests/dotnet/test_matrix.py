@@ -116,3 +116,15 @@ def test_kill_of_the_server(server: Server, scenarios: dict[str, Path], runtime:
     server.start()
     assert server.run("send", f"{running.prefix}-restart", "--xact", "--body", BODY).returncode == 0
     assert dotnet.finish(running.process) == "ok\n"
+
+
+def test_cursors_continue_after_kills(
+    server: Server, scenarios: dict[str, Path], runtime: str, name: str
+) -> None:
+    running = Running(server, scenarios[name], runtime, "Walk")
+    for _ in range(6):
+        running.await_line("kill")
+        server.kill()
+        server.start()
+        running.go_on()
+    assert dotnet.finish(running.process) == "ok\n"

@@ -96,7 +96,7 @@ class Talk:
 
 @pytest.mark.needs("cc", "make")
 @pytest.mark.long(seconds=20)
-@pytest.mark.parametrize("name", ["reconnect", "killed_while_waiting"])
+@pytest.mark.parametrize("name", ["reconnect", "killed_while_waiting", "walk"])
 def test_a_killed_server(checked: Build, server: Server, name: str) -> None:
     Talk(checked, server, name).until_the_end()
 

@@ -46,12 +46,14 @@ namespace System.Messaging
         {
             try
             {
-                fetched = Read(timeout, atMessage ? PeekAction.Next : PeekAction.Current);
+                fetched = Read(timeout, NeedCursor().HasCurrent ? PeekAction.Next : PeekAction.Current);
                 atMessage = true;
                 return true;
             }
             catch (MessageQueueException error) when (error.MessageQueueErrorCode == MessageQueueErrorCode.IOTimeout)
             {
+                fetched = null;
+                atMessage = false;
                 return false;
             }
         }

@@ -89,22 +89,36 @@ namespace System.Messaging
         /// <summary>The message that a completed call brought. Raises MessageQueueException.</summary>
         internal Message Finish(Call call)
         {
-            var message = new Message(WireMessage.Read(call.Wait()), parts);
+            WireMessage found;
+            try
+            {
+                found = WireMessage.Read(call.Wait());
+            }
+            catch (MessageQueueException error)
+                when (cursor != null && error.MessageQueueErrorCode == MessageQueueErrorCode.IOTimeout)
+            {
+                cursor.Wait();
+                throw;
+            }
+            if (cursor != null)
+                cursor.MoveTo(found.LookupId, action == MessageQueue.ReceiveCurrent);
+            var message = new Message(found, parts);
             message.SetFormatterOf(queue);
             return message;
         }
 
         /// <summary>
         /// Whether the request is to be sent again: outside of a transaction, if the connection was lost before the
-        /// time-out, or if the queue was deleted since it was opened.
+        /// time-out, or if the queue was deleted since it was opened. A peek with a cursor, whose place is known, is
+        /// also repeated after the time-out, so that a program that passes over a queue gets to its end.
         /// </summary>
         internal bool MayRepeat(MessageQueueException error)
         {
-            if (transaction != null || cursor != null)
+            if (transaction != null)
                 return false;
             if (error is LinkLostException)
-                return link.Lost && Left() > 0;
-            if (openedAnew || !MessageQueue.IsStale(error))
+                return link.Lost && (Left() > 0 || cursor != null && peek);
+            if (cursor != null || openedAnew || !MessageQueue.IsStale(error))
                 return false;
             openedAnew = true;
             reading.Forget(link);
@@ -113,9 +127,9 @@ namespace System.Messaging
 
         private Link Open(out long handle)
         {
-            if (cursor != null)
-                return cursor.Acquire(out handle);
             TimeSpan patience = TimeSpan.FromMilliseconds(Math.Max(Left(), 1000));
+            if (cursor != null)
+                return cursor.Acquire(peek ? Channel.Patience : patience, out handle);
             reading = queue.HandleForReading(peek);
             if (single && !reading.Transactional(() => queue.IsTransactionalOrRemote()))
             {

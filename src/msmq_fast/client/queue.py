@@ -272,13 +272,19 @@ class Queue:
                 if not peek or not self._channel.lasting:
                     raise
 
-    def cursor(self) -> Opening[Cursor]:
-        """Return a cursor before the first message: see Cursor. Raises AccessDenied."""
-        return Opening(self._cursor())
+    def cursor(self, *, after: ReceivedMessage | int | None = None) -> Opening[Cursor]:
+        """Return a cursor before the first message, or after the place of `after`, a message or a lookup id:
+        see Cursor. The message need not be in the queue any more, so that a program can continue where an
+        earlier cursor was when its connection was lost.
 
-    async def _cursor(self) -> Cursor:
+        Raises AccessDenied; UnsupportedOperation for `after` in a queue of another computer.
+        """
+        return Opening(self._cursor(after))
+
+    async def _cursor(self, after: ReceivedMessage | int | None) -> Cursor:
         link = await self.live()
-        (number,) = await link.request(Frame.CURSOR_OPEN, [self._handle])
+        place = [] if after is None else [after if isinstance(after, int) else after.lookup_id]
+        (number,) = await link.request(Frame.CURSOR_OPEN, [self._handle, *place])
         return Cursor(link, number)
 
     async def move(

@@ -336,9 +336,14 @@ class Queue(ClosingWrapper[_queue.Queue]):
             )
         )
 
-    def cursor(self) -> Cursor:
-        """Return a cursor before the first message: see Cursor. Raises AccessDenied."""
-        return Cursor(run(self._inner.cursor()))
+    def cursor(self, *, after: ReceivedMessage | int | None = None) -> Cursor:
+        """Return a cursor before the first message, or after the place of `after`, a message or a lookup id:
+        see Cursor. The message need not be in the queue any more, so that a program can continue where an
+        earlier cursor was when its connection was lost.
+
+        Raises AccessDenied; UnsupportedOperation for `after` in a queue of another computer.
+        """
+        return Cursor(run(self._inner.cursor(after=after)))
 
     def move(
         self, message: ReceivedMessage | int, target: Queue, *, transaction: Transaction | None = None

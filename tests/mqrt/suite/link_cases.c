@@ -44,6 +44,51 @@ static void reconnect(void) {
     OK(MQCloseQueue(fresh));
 }
 
+/* The lookup id of the first message after a place; its body must be `body`. Lookup ids grow in the order of the queue. */
+static uint64_t after(QUEUEHANDLE reader, uint64_t place, const char *passed, const char *body) {
+    HANDLE cursor;
+    uint64_t id = 0;
+    OK(MQCreateCursor(reader, &cursor));
+    for (DWORD action = MQ_ACTION_PEEK_CURRENT; *passed != 0; action = MQ_ACTION_PEEK_NEXT) {
+        id = read_at(reader, action, cursor, (char[]){*passed++, 0});
+        CHECK(id <= place);
+    }
+    id = read_at(reader, id == 0 ? MQ_ACTION_PEEK_CURRENT : MQ_ACTION_PEEK_NEXT, cursor, body);
+    CHECK(id > place);
+    OK(MQCloseCursor(cursor));
+    return id;
+}
+
+/* A pass over a queue while the server is killed. A cursor ends with its connection; a program that keeps the lookup id
+ * of the last message continues behind it, also when this message is no longer in the queue. */
+static void walk(void) {
+    const WCHAR *name = create("walked", true);
+    QUEUEHANDLE sender = opened(name, MQ_SEND_ACCESS), reader = opened(name, MQ_RECEIVE_ACCESS);
+    HANDLE cursor;
+    char body[64];
+    for (char text[] = "a"; text[0] <= 'd'; text[0]++) OK(send_text(sender, text, NULL, MQ_SINGLE_MESSAGE));
+    OK(MQCreateCursor(reader, &cursor));
+    read_at(reader, MQ_ACTION_PEEK_CURRENT, cursor, "a");
+    uint64_t place = read_at(reader, MQ_ACTION_PEEK_NEXT, cursor, "b");
+    ask("kill");
+    ask("start");
+    RESULT(receive_text(reader, MQ_ACTION_PEEK_NEXT, cursor, NULL, body), MQ_ERROR_STALE_HANDLE);
+    OK(MQCloseQueue(reader));
+    OK(MQCloseQueue(sender));
+    reader = opened(name, MQ_RECEIVE_ACCESS);
+    place = lookup(reader, place, MQ_LOOKUP_PEEK_NEXT, MQ_OK, "c");
+    lookup(reader, place, MQ_LOOKUP_RECEIVE_CURRENT, MQ_OK, "c");
+    ask("kill");
+    ask("start");
+    OK(MQCloseQueue(reader));
+    reader = opened(name, MQ_RECEIVE_ACCESS);
+    lookup(reader, place, MQ_LOOKUP_PEEK_NEXT, MQ_ERROR_MESSAGE_NOT_FOUND, NULL);
+    place = after(reader, place, "ab", "d");
+    lookup(reader, place, MQ_LOOKUP_PEEK_NEXT, MQ_ERROR_MESSAGE_NOT_FOUND, NULL);
+    EQUAL(messages_in(name), 3);
+    OK(MQCloseQueue(reader));
+}
+
 static void ended(HRESULT result, QUEUEHANDLE queue, DWORD timeout, DWORD action, MQMSGPROPS *props,
                   LPOVERLAPPED overlapped, HANDLE cursor) {
     (void)queue;
@@ -189,5 +234,6 @@ static void refused(void) {
 const struct test_case LINK_CASES[] = {
     {"reconnect", reconnect}, {"killed_while_waiting", killed_while_waiting}, {"forked", forked},
     {"stream", stream},       {"refused", refused},                           {"remote", remote},
+    {"walk", walk},
     {NULL, NULL},
 };

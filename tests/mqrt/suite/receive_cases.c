@@ -189,19 +189,6 @@ static void parts_not_carried(void) {
     OK(MQCloseQueue(reader));
 }
 
-static uint64_t lookup(QUEUEHANDLE reader, uint64_t id, DWORD action, HRESULT wanted, const char *body) {
-    struct bag bag = {0};
-    char found[64];
-    add(&bag, PROPID_M_LOOKUPID, VT_NULL);
-    add_bytes(&bag, PROPID_M_BODY, found, 63);
-    add_u4(&bag, PROPID_M_BODY_SIZE, 0);
-    RESULT(MQReceiveMessageByLookupId(reader, id, action, message(&bag), NULL, NULL, NULL), wanted);
-    if (wanted != MQ_OK) return 0;
-    found[bag.values[2].ulVal] = 0;
-    CHECK(strcmp(found, body) == 0);
-    return bag.values[0].uhVal;
-}
-
 static void lookups(void) {
     const WCHAR *name = create("lookups", false);
     QUEUEHANDLE sender = opened(name, MQ_SEND_ACCESS), reader = opened(name, MQ_RECEIVE_ACCESS),

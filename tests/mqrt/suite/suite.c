@@ -104,6 +104,36 @@ HRESULT receive_text(QUEUEHANDLE queue, DWORD action, HANDLE cursor, ITransactio
     return result;
 }
 
+/* The lookup id of the message in a bag, whose body must be `body`. */
+static uint64_t lookup_id_of(struct bag *bag, const char *body) {
+    char *found = (char *)bag->values[1].caub.pElems;
+    found[bag->values[2].ulVal] = 0;
+    CHECK(strcmp(found, body) == 0);
+    return bag->values[0].uhVal;
+}
+
+static MQMSGPROPS *with_lookup_id(struct bag *bag, char found[64]) {
+    add(bag, PROPID_M_LOOKUPID, VT_NULL);
+    add_bytes(bag, PROPID_M_BODY, found, 63);
+    add_u4(bag, PROPID_M_BODY_SIZE, 0);
+    return message(bag);
+}
+
+uint64_t lookup(QUEUEHANDLE reader, uint64_t id, DWORD action, HRESULT wanted, const char *body) {
+    struct bag bag = {0};
+    char found[64];
+    MQMSGPROPS *props = with_lookup_id(&bag, found);
+    RESULT(MQReceiveMessageByLookupId(reader, id, action, props, NULL, NULL, NULL), wanted);
+    return wanted == MQ_OK ? lookup_id_of(&bag, body) : 0;
+}
+
+uint64_t read_at(QUEUEHANDLE reader, DWORD action, HANDLE cursor, const char *body) {
+    struct bag bag = {0};
+    char found[64];
+    OK(MQReceiveMessage(reader, 0, action, with_lookup_id(&bag, found), NULL, NULL, cursor, NULL));
+    return lookup_id_of(&bag, body);
+}
+
 unsigned messages_in(const WCHAR *name) {
     struct bag bag = {0};
     WCHAR object[300] = u"QUEUE=";

@@ -68,6 +68,10 @@ QUEUEHANDLE opened(const WCHAR *name, DWORD access);
 HRESULT send_text(QUEUEHANDLE queue, const char *body, const WCHAR *label, ITransaction *transaction);
 /* Receives a body of at most 63 bytes as text. */
 HRESULT receive_text(QUEUEHANDLE queue, DWORD action, HANDLE cursor, ITransaction *transaction, char body[64]);
+/* Reads a message by its lookup id, or the first message or that at a cursor. Its body must be `body`; returns its lookup
+ * id, or 0 if the wanted result is an error. */
+uint64_t lookup(QUEUEHANDLE reader, uint64_t id, DWORD action, HRESULT wanted, const char *body);
+uint64_t read_at(QUEUEHANDLE reader, DWORD action, HANDLE cursor, const char *body);
 unsigned messages_in(const WCHAR *name);
 
 /* Speaks with the program that runs the suite: prints a line, and waits for one. */

@@ -19,6 +19,11 @@ if TYPE_CHECKING:
 
 _HANDLE = Field("handle", int)
 _CURSOR = Field("cursor", int)
+_OPEN = (
+    _HANDLE,
+    Field("lookup id", int, maximum=0xFFFF_FFFF_FFFF_FFFF, default=0),
+    Field("current", bool, default=False),
+)
 _TRANSACTION = Field("transaction", int, type(None), default=None)
 _READ = (
     _CURSOR,
@@ -36,11 +41,15 @@ _MOVE = (
 
 
 def _open(session: Session, request_id: int, payload: memoryview) -> None:
-    (number,) = arguments(payload, _HANDLE)
-    opened = session.handle(number).source()
+    number, lookup_id, current = arguments(payload, *_OPEN)
+    handle = session.handle(number)
+    opened = handle.source()
     if len(opened.cursors) >= session.service.limits.max_handles:
         raise InsufficientResources("this handle has reached max_handles, the limit of open cursors")
-    cursor = opened.open_cursor()
+    if lookup_id:
+        cursor: Cursor | RemoteCursor = handle.reader().open_cursor(lookup_id, current=current)
+    else:
+        cursor = opened.open_cursor()
     session.cursors[cursor.number] = number
     session.reply(request_id, [cursor.number])
 

@@ -40,7 +40,7 @@ from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.qm.queues.registry import QueueRegistry
 from msmq_fast.qm.queues.subqueue import Subqueues
-from msmq_fast.qm.reading.cursor import Cursor
+from msmq_fast.qm.reading.cursor import Cursor, CursorState
 from msmq_fast.qm.reading.lookup import Lookup
 from msmq_fast.qm.reading.readers import Gate, Hold, Readers, ReadRequest, Sink, Subscription
 from msmq_fast.qm.reading.twophase import TwoPhaseReads
@@ -476,13 +476,15 @@ class OpenQueue:
 
     # ---- cursors, moving
 
-    def open_cursor(self) -> Cursor:
-        """Open a cursor before the first message (DM-053, DM-242). Raises QUEUE_NOT_AVAILABLE if the queue
-        was deleted.
+    def open_cursor(self, lookup_id: int = 0, *, current: bool = False) -> Cursor:
+        """Open a cursor before the first message (DM-053, DM-242), or at the place of a lookup id, where an
+        earlier cursor was. With `current`, the message with this lookup id is the current message; otherwise
+        the cursor has none. Raises QUEUE_NOT_AVAILABLE if the queue was deleted.
         """
         self.may_read(peek=True)
         self._check_existing()
         cursor = Cursor(self, self._parts.registry.new_cursor())
+        cursor.put_back((lookup_id, CursorState.READ if current else CursorState.UNREAD))
         self.cursors[cursor.number] = cursor
         return cursor
 

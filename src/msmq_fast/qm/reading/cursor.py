@@ -126,8 +126,8 @@ class Cursor:
         return self.key, self.state
 
     def put_back(self, place: tuple[int, CursorState]) -> None:
-        """Restore an earlier `place`, since the message that the cursor received last was returned to the
-        queue. The next read finds it again.
+        """Restore an earlier `place`: of this cursor, since the message that it received last was returned to
+        the queue and the next read must find it again, or of a cursor whose connection was lost.
         """
         self.key, self.state = place
 
