@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from uuid import UUID
 
 from msmq_fast.directory.ldap import names
+from msmq_fast.directory.ldap.controllers import Controllers
 from msmq_fast.directory.ldap.entries import Entry
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
@@ -179,6 +180,13 @@ class ActiveDirectory:
         return path, str(Sid.from_bytes(self._at(path).attributes["objectsid"][0]))
 
     # ---- Link
+
+    @property
+    def controllers(self) -> Controllers:
+        return Controllers(("ldap://memory",))
+
+    def prefer(self) -> None:
+        """There is one domain controller."""
 
     def root(self) -> Entry:
         controller = f"CN=NTDS Settings,CN=DC1,CN=Servers,{SITE}"
