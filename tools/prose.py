@@ -40,7 +40,7 @@ PATTERNS = {
 }
 EXPLAINED = {"AMB", "A", "RA", "DA", "M", "Q", "QM", "OQ", "OQD", "TX", "ENT"}
 """Families of rules whose numbers begin or stand in the rows of PUBLISHED."""
-LISTED = {"DM", "DS", "DU", "KV", "MP", "MR", "QB", "QP", "REC", "RP", "RR", "SR", "ST", "X"}
+LISTED = {"DM", "DS", "DU", "KV", "MP", "MR", "QB", "QP", "REC", "RP", "RR", "SM", "SR", "ST", "X"}
 """Families of the catalogue."""
 _NUMBER = re.compile(r"(?<![-\w])([A-Z]{1,3})-(G?[0-9]+)[a-z]?(?![-\w])")
 _RANGE = re.compile(r"(?<![-\w])([A-Z]{1,3})-(G?)([0-9]+) … (?:\1-)?\2([0-9]+)")

@@ -125,7 +125,7 @@ def test_create_read_write_enumerate_and_delete(world: World) -> None:
     assert world.objects(ObjectType.SITE) == []
 
 
-@pytest.mark.rule("DS-20", "KV-03")
+@pytest.mark.rule("DS-20", "KV-03", "SM-029")
 @pytest.mark.parametrize(
     ("kind", "key"),
     [
@@ -164,7 +164,7 @@ def test_a_domain_chooses_the_guids_itself(world: World) -> None:
     assert world.directory.read(ObjectType.SITE, (equals("Name", "north"),)).result().identifier == made
 
 
-@pytest.mark.rule("DS-20", "DS-29")
+@pytest.mark.rule("DS-20", "DS-29", "SM-001", "SM-059")
 def test_create_sets_times_and_paths(world: World) -> None:
     world.home("BETA")
     world.now = WALL + 5
@@ -176,7 +176,7 @@ def test_create_sets_times_and_paths(world: World) -> None:
     assert (found["FullPath"], found["DirectoryPath"]) == (path, f"LDAP://{path}")
 
 
-@pytest.mark.rule("DS-29")
+@pytest.mark.rule("DS-29", "SM-002", "SM-003", "SM-004", "SM-005")
 def test_paths_of_the_other_types(world: World) -> None:
     kinds = (ObjectType.QUEUE_MANAGER, ObjectType.SITE, ObjectType.ROUTING_LINK, ObjectType.ENTERPRISE)
     given = {kind: world.fitted(kind, SAMPLES[kind]) for kind in kinds}
@@ -216,7 +216,7 @@ def test_what_cannot_be_created(world: World, item: DirectoryObject) -> None:
     assert world.objects(item.kind) == []
 
 
-@pytest.mark.rule("DS-04", "DM-155")
+@pytest.mark.rule("DS-04", "DM-155", "SM-030")
 def test_only_the_listed_attributes_are_created_written_and_read(world: World) -> None:
     world.home("BETA")
     directory = world.directory
@@ -300,7 +300,7 @@ def test_attribute_not_found_and_object_not_found(world: World) -> None:
     assert result_of(world.directory.read(ObjectType.QUEUE, wrong)) is Result.GENERIC_ERROR
 
 
-@pytest.mark.rule("DS-23", "DM-162", "DM-163")
+@pytest.mark.rule("DS-23", "DM-162", "DM-163", "SM-069")
 def test_an_enumeration_shows_what_was_there_when_it_began(world: World) -> None:
     world.home("BETA")
     directory = world.directory
@@ -334,7 +334,7 @@ def test_handles_are_limited_and_given_back_with_their_owner(world: World) -> No
     assert result_of(directory.begin(ObjectType.SITE)) is Result.GENERIC_ERROR
 
 
-@pytest.mark.rule("DS-23", "DM-161")
+@pytest.mark.rule("DS-23", "DM-161", "SM-067")
 def test_sorting_by_priority_then_direction(world: World) -> None:
     world.home("BETA")
     rows = [("b", 2), ("a", 1), ("B", 3), ("c", 1)]
@@ -357,7 +357,7 @@ def test_sorting_by_priority_then_direction(world: World) -> None:
     assert listed(Sort("Quota", 0, ascending=False), Sort("Label", 1))[0] == bare
 
 
-@pytest.mark.rule("DS-24", "DS-03")
+@pytest.mark.rule("DS-24", "DS-03", "SM-060")
 def test_how_values_compare(world: World) -> None:
     world.account("BETA")
     own = world.finish(

@@ -61,7 +61,8 @@ def entries(data: bytes) -> list[tuple[int, int, Sid | None, bytes | None]]:
     return [(ace.type, ace.mask, ace.sid, ace.object_type) for ace in found.dacl.aces]
 
 
-def test_who_may_read_a_queue_may_not_change_its_object() -> None:
+@pytest.mark.rule("SM-058")
+def test_a_reader_of_a_queue_may_not_change_its_object() -> None:
     shared = int(
         QueueRight.GET_QUEUE_PROPERTIES | QueueRight.GET_QUEUE_PERMISSIONS | QueueRight.WRITE_MESSAGE
     )
@@ -69,7 +70,8 @@ def test_who_may_read_a_queue_may_not_change_its_object() -> None:
     assert found == [(0, 0x20010, EVERYONE, None), (5, 0x100, EVERYONE, SEND)]
 
 
-def test_who_may_read_the_object_may_not_change_the_queue() -> None:
+@pytest.mark.rule("SM-058")
+def test_a_reader_of_the_object_may_not_change_the_queue() -> None:
     """The default of the schema for mSMQQueue: administrators everything, users RPLCLORC."""
     default = descriptor(allow(0x000F_01FF, ALICE), allow(0x0002_0094, BOB))
     found = entries(from_domain(ObjectType.QUEUE, default))

@@ -10,7 +10,7 @@ from msmq_fast.directory.paths import escaped, name_hash, queue_name, root_of
 TABLE = {1: 0x82E0FE45, 2: 0x3302DCCD, 14: 0x990C1663}
 
 
-@pytest.mark.rule("DS-29")
+@pytest.mark.rule("DS-29", "SM-012")
 @pytest.mark.parametrize(("index", "value"), TABLE.items())
 def test_the_hash_of_one_character_is_its_entry_in_the_table(index: int, value: int) -> None:
     assert name_hash(chr(index)) == f"{value:08x}"

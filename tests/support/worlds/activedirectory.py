@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from uuid import UUID
 
 from msmq_fast.directory.ldap import names
@@ -24,7 +25,7 @@ from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import AUTHENTICATED_USERS, Sid, sid
 
-__all__ = ["CONFIGURATION", "DOMAIN", "SITE", "ActiveDirectory"]
+__all__ = ["CONFIGURATION", "DOMAIN", "SCHEMA", "SITE", "ActiveDirectory"]
 
 DOMAIN = "DC=corp,DC=example"
 CONFIGURATION = f"CN=Configuration,{DOMAIN}"
@@ -33,7 +34,7 @@ _SERVICES = f"CN=MsmqServices,CN=Services,{CONFIGURATION}"
 _DOMAIN_SID = "S-1-5-21-7-8-9"
 
 # Attribute → (syntax, several values, greatest length of a text or octets; 0: any). From MS-ADA1 to MS-ADA3.
-_SCHEMA: dict[str, tuple[str, bool, int]] = {
+SCHEMA: dict[str, tuple[str, bool, int]] = {
     "mSMQLabelEx": ("text", False, 124),
     "mSMQQueueType": ("octets", False, 16),
     "mSMQJournal": ("boolean", False, 0),
@@ -86,7 +87,7 @@ _SCHEMA: dict[str, tuple[str, bool, int]] = {
     "servicePrincipalName": ("text", True, 0),
     "nTSecurityDescriptor": ("descriptor", False, 0),
 }
-_KNOWN = {name.lower(): rule for name, rule in _SCHEMA.items()}
+_KNOWN = {name.lower(): rule for name, rule in SCHEMA.items()}
 _SYNTAX = _KNOWN | {
     "objectclass": ("text", True, 0),
     "objectguid": ("octets", False, 16),
@@ -119,6 +120,7 @@ _CLASSES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "mSMQConfiguration": (("top",), ("computer",)),
     "mSMQQueue": (("top",), ("mSMQConfiguration",)),
 }
+_MANDATORY = {"mSMQSiteLink": ("msmqcost", "msmqsite1", "msmqsite2")}
 _PRINCIPALS = ("user", "computer", "group")
 _DEFAULT = SecurityDescriptor.build(  # the schema's for mSMQQueue: administrators everything, users RPLCLORC
     sid(f"{_DOMAIN_SID}-512"),
@@ -150,6 +152,8 @@ class ActiveDirectory:
         self._deleted: list[_Node] = []
         self._number = 1_000
         self.searches: list[tuple[str, int, str]] = []
+        self.closed = 0  # times
+        self._controllers = Controllers(["ldap://dc1.corp.example"])
         for path, kind in (
             (DOMAIN, "domainDNS"),
             (f"CN=Computers,{DOMAIN}", "container"),
@@ -178,6 +182,14 @@ class ActiveDirectory:
         path = f"CN={name},CN=Users,{DOMAIN}"
         self.add(path, {"objectClass": [b"user"], "sAMAccountName": [name.encode()]})
         return path, str(Sid.from_bytes(self._at(path).attributes["objectsid"][0]))
+
+    def shown(self, path: str) -> dict[str, list[bytes]]:
+        """All attributes of an entry, by name in lower case."""
+        return dict(self._at(path).attributes)
+
+    def damage(self, path: str, attribute: str, value: bytes) -> None:
+        """Give an attribute a value that the domain would refuse."""
+        self._at(path).attributes[attribute.lower()] = [value]
 
     # ---- Link
 
@@ -238,6 +250,9 @@ class ActiveDirectory:
         if len(names.parts(path)[0]) > 64:
             raise _refused("constraintViolation: cn")
         self._check(given)
+        missing = [name for name in _MANDATORY.get(kind, ()) if name not in given]
+        if missing:
+            raise _refused(f"objectClassViolation: {missing[0]} is missing")
         self._number += 1
         node = _Node(path, given)
         given["objectclass"] = [one.encode() for one in (*above, kind)]
@@ -276,8 +291,15 @@ class ActiveDirectory:
                     if _SYNTAX.get(name, ("",))[0] == "name":
                         values[:] = [value for value in values if _key(value.decode()) != own]
 
+    @property
+    def controllers(self) -> Controllers:
+        return self._controllers
+
+    def prefer(self) -> None:
+        """There is one domain controller."""
+
     def close(self) -> None:
-        """There is no connection."""
+        self.closed += 1
 
     # ---- inside
 
@@ -350,6 +372,7 @@ class ActiveDirectory:
         node.attributes["whenchanged"] = [self._time()]
 
 
+@lru_cache(maxsize=4096)
 def _key(path: str) -> tuple[str, ...]:
     return tuple(part.casefold() for part in names.parts(path))
 

@@ -169,7 +169,7 @@ class SambaWorld(DomainWorld):
         self.now = 0
         self.max_handles = 8
         self.link = link
-        self._controller = controller
+        self.controller = controller
         for base, kind in (
             (DOMAIN, "(&(objectClass=computer)(!(primaryGroupID=516)))"),
             (DOMAIN, "(cn=contract)"),
@@ -184,10 +184,10 @@ class SambaWorld(DomainWorld):
         self._begin()
 
     def account(self, name: str) -> None:
-        self._controller.computer(name)
+        self.controller.computer(name)
 
     def user(self) -> str:
-        path = self._controller.user("contract")
+        path = self.controller.user("contract")
         (entry,) = self.link.search(path, BASE, "(objectClass=*)", ["objectSid"])
         value = entry.first("objectSid")
         assert value is not None

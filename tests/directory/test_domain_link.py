@@ -1,0 +1,141 @@
+"""The connection by libldap against Samba: pages, references to other domains, results, and rights."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from msmq_fast.directory.ldap.interface import BASE, SUBTREE
+from msmq_fast.directory.results import DirectoryError
+from msmq_fast.directory.results import DirectoryOperationResult as Result
+from msmq_fast.protocol.errors import AccessDenied
+from tests.directory.domains import NEEDS, computer, controller, make_link, make_provider
+from tests.support.processes.samba import DOMAIN, PASSWORD, DomainController
+from tests.support.worlds.directories import machine, queue
+
+if TYPE_CHECKING:
+    from msmq_fast.directory.ldap.link import LdapLink
+
+__all__ = ["computer", "controller"]
+
+pytestmark = [*NEEDS, pytest.mark.long(seconds=5)]
+
+
+@pytest.fixture
+def link(controller: DomainController) -> LdapLink:
+    return make_link(controller)
+
+
+@pytest.mark.rule("SM-063")
+def test_the_pages_of_a_search_are_small(
+    controller: DomainController, computer: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Samba would return everything at once; Windows returns at most 1,000 entries."""
+    import ldap
+
+    from msmq_fast.directory.ldap.link import PAGE
+
+    assert PAGE <= 1_000
+    make_provider(controller).create(machine(computer)).result()
+    place = f"CN=msmq,CN={computer},CN=Computers,{DOMAIN}"
+    controller.ldif(
+        "\n".join(
+            f"dn: CN=q{number},{place}\nchangetype: add\nobjectClass: mSMQQueue\n"
+            for number in range(2 * PAGE + 1)
+        )
+    )
+    sizes = [0]  # of each page, and of what follows
+
+    class Counted(ldap.ldapobject.SimpleLDAPObject):  # type: ignore[misc]
+        def result3(self, *arguments: Any, **more: Any) -> Any:
+            found = super().result3(*arguments, **more)
+            sizes[-1] += len(found[1] or ())
+            if found[0] == ldap.RES_SEARCH_RESULT:
+                sizes.append(0)
+            return found
+
+    monkeypatch.setattr(ldap, "initialize", Counted)
+    entries = list(make_link(controller).search(place, SUBTREE, "(objectClass=mSMQQueue)", ["cn"]))
+    assert len({entry.path for entry in entries}) == 2 * PAGE + 1
+    assert [size for size in sizes if size] == [PAGE, PAGE, 1]
+    make_provider(controller).delete(machine(computer)).result()
+
+
+def test_references_to_other_domains_are_not_followed(controller: DomainController, link: LdapLink) -> None:
+    """A search at the root of the domain ends with references to parts that other servers hold. Their names
+    resolve to nothing here: to follow one would fail.
+    """
+    import ldap
+
+    raw = ldap.initialize(controller.url)
+    raw.set_option(ldap.OPT_REFERRALS, 0)
+    raw.set_option(ldap.OPT_X_TLS_CACERTFILE, str(controller.ca_file))
+    raw.set_option(ldap.OPT_X_TLS_NEWCTX, 0)
+    raw.start_tls_s()
+    raw.simple_bind_s(controller.administrator, PASSWORD)
+    found = raw.search_s(DOMAIN, ldap.SCOPE_SUBTREE, "(objectClass=site)", ["cn"])
+    raw.unbind_s()
+    assert [urls for path, urls in found if path is None]
+    assert list(link.search(DOMAIN, SUBTREE, "(objectClass=site)", ["cn"])) == []
+    assert make_provider(controller).problem == ""
+
+
+@pytest.mark.rule("SM-013")
+def test_results(link: LdapLink) -> None:
+    absent = f"CN=absent,CN=Users,{DOMAIN}"
+    present = f"CN=Administrator,CN=Users,{DOMAIN}"
+    failing = {
+        Result.OBJECT_NOT_FOUND: lambda: list(link.search(absent, BASE, "(objectClass=*)", ["cn"])),
+        Result.OBJECT_ALREADY_EXISTS: lambda: link.add(present, {"objectClass": [b"user"]}),
+        Result.ATTRIBUTE_NOT_FOUND: lambda: link.add(absent, {"objectClass": [b"noSuchClass"]}),
+        Result.GENERIC_ERROR: lambda: link.add(absent, {"objectClass": [b"mSMQQueue"]}),  # not below a user
+    }
+    for result, operation in failing.items():
+        with pytest.raises(DirectoryError) as refused:
+            operation()
+        assert refused.value.result is result
+    for operation in (lambda: link.delete(absent), lambda: link.modify(absent, {"description": [b"x"]})):
+        with pytest.raises(DirectoryError) as refused:
+            operation()
+        assert refused.value.result is Result.OBJECT_NOT_FOUND
+
+
+@pytest.mark.rule("SM-019")
+def test_a_wrong_password_and_an_address_where_nothing_listens(controller: DomainController) -> None:
+    from msmq_fast.directory.ldap.link import LdapLink, LdapSettings
+
+    wrong = LdapSettings([controller.url], controller.administrator, "wrong", controller.ca_file)
+    for settings in (wrong, LdapSettings(["ldap://127.0.20.99"], "a", "b", controller.ca_file)):
+        with pytest.raises(DirectoryError) as refused:
+            LdapLink(settings).root()
+        assert refused.value.result is Result.NOT_CONNECTED
+
+
+@pytest.mark.rule("SM-080", "SM-081")
+def test_what_an_account_without_rights_may(controller: DomainController, computer: str) -> None:
+    owner = make_provider(controller)
+    owner.create(machine(computer)).result()
+    owner.create(queue(rf"{computer}\q", Label="kept")).result()
+    controller.user("powerless")
+    provider = make_provider(controller, "powerless@CORP.EXAMPLE")
+    (found,) = [item for item in _queues(provider) if item["Label"] == "kept"]
+    for denied in (
+        provider.create(queue(rf"{computer}\mine")),
+        provider.write(found.changed({"Label": "mine"}), ("Label",)),
+        provider.delete(found),
+    ):
+        error = denied.exception()
+        assert isinstance(error, DirectoryError)
+        assert error.result is Result.GENERIC_ERROR
+        assert isinstance(error.for_applications(), AccessDenied)
+    (left,) = [item for item in _queues(make_provider(controller)) if computer.lower() in item["Pathname"]]
+    assert left["Label"] == "kept"
+    owner.delete(machine(computer)).result()
+
+
+def _queues(provider: Any) -> list[Any]:
+    from msmq_fast.directory.objecttypes import ObjectType
+    from tests.support.worlds.directories import everything
+
+    return everything(provider, ObjectType.QUEUE)
