@@ -110,8 +110,8 @@ class TracedQueue(Queue):
             self._scope.received(span, [message], name)
         return message
 
-    async def _cursor(self) -> Cursor:
-        return TracedCursor(await super()._cursor(), self._scope)
+    async def _cursor(self, after: ReceivedMessage | int | None) -> Cursor:
+        return TracedCursor(await super()._cursor(after), self._scope)
 
 
 class TracedCursor(Cursor):
