@@ -65,17 +65,17 @@ def command_for(runtime: str, program: Path) -> list[str | Path]:
 
 
 def start(
-    server: Server,
+    server: Server | str,
     command: Sequence[str | Path],
     *arguments: str,
     settings: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[str]:
-    """Start a program that talks to `server`: over its Unix socket, unless `settings`, which are variables of
-    the environment, say otherwise.
+    """Start a program that talks to `server`, or to the server at this endpoint: over its Unix socket, unless
+    `settings`, which are variables of the environment, say otherwise.
     """
     environment = {
         **inherited(),
-        "MSMQ_FAST_ENDPOINT": server.endpoint,
+        "MSMQ_FAST_ENDPOINT": server if isinstance(server, str) else server.endpoint,
         **SETTINGS,
         **(settings or {}),
     }
