@@ -36,6 +36,7 @@ class ScriptedDirectory:
     problem = ""
     keeps_copy = False
     is_authority = False
+    directory_servers: Sequence[str] = ()
 
     def start(self) -> Completion[None]:
         return self._inner.start()

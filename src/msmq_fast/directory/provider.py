@@ -57,6 +57,12 @@ class DirectoryProvider(Protocol):
         """The name of the directory in change notifications."""
 
     @property
+    def directory_servers(self) -> Sequence[str]:
+        """DirectoryServerList: the names of the computers that answer for the directory, that in use first.
+        Empty if the directory is in this process.
+        """
+
+    @property
     def problem(self) -> str:
         """What an operator should know, such as why the directory cannot be reached; "" if all is well."""
 

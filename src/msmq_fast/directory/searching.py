@@ -22,6 +22,11 @@ class SearchableDirectory(ABC):
     keeps_copy = False
     is_authority = False
 
+    @property
+    def directory_servers(self) -> Sequence[str]:
+        """Return no names: the directory is in this process."""
+        return ()
+
     def __init__(self, max_handles: int = MAX_HANDLES) -> None:
         self._enumerations = Enumerations(max_handles)
         self.changed: Signal[[ObjectType]] = Signal()

@@ -193,13 +193,6 @@ class ActiveDirectory:
 
     # ---- Link
 
-    @property
-    def controllers(self) -> Controllers:
-        return Controllers(("ldap://memory",))
-
-    def prefer(self) -> None:
-        """There is one domain controller."""
-
     def root(self) -> Entry:
         controller = f"CN=NTDS Settings,CN=DC1,CN=Servers,{SITE}"
         shown = {

@@ -7,6 +7,7 @@ from random import Random
 
 from msmq_fast._native.memorystore import MemoryWriter
 from msmq_fast._native.queuebase import Received
+from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.packet import Message
 from msmq_fast.qm.access import Access, Share
 from msmq_fast.qm.faults import Faults
@@ -81,9 +82,11 @@ class World:
         clock: StillClock | None = None,
         seed: int = 7,
         faults: type[Faults] = Unexpected,
+        directory: DirectoryProvider | None = None,
         **settings: object,
     ) -> None:
         self.faults = faults
+        self.directory = directory
         values: dict[str, object] = {
             "computer_name": "HOST",
             "domain": "example.net",
@@ -96,7 +99,14 @@ class World:
         self._begin()
 
     def _begin(self) -> None:
-        self.manager = QueueManager(self.store, self.settings, self.clock, self.random, faults=self.faults())
+        self.manager = QueueManager(
+            self.store,
+            self.settings,
+            self.clock,
+            self.random,
+            faults=self.faults(),
+            directory=self.directory,
+        )
         self.writer.before_seal.connect(lambda: self.manager.before_submit())
         self.manager.start()
         self.run()

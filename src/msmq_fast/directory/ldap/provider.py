@@ -7,7 +7,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from ipaddress import ip_address
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 from uuid import UUID
 
 from msmq_fast.directory.enumerations import MAX_HANDLES, failed
@@ -31,6 +33,7 @@ _log = logging.getLogger(__name__)
 T = TypeVar("T")
 
 _LISTED_PROBLEMS: Final = 5
+_NETBIOS_LENGTH: Final = 15
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +88,13 @@ class LdapDirectory(SearchableDirectory):
     def server(self) -> str:
         """The distinguished name of the domain controller that answered last, "" before the first answer."""
         return self._controller
+
+    @property
+    def directory_servers(self) -> Sequence[str]:
+        """The names of the domain controllers, that in use first: NetBIOS names, or addresses."""
+        known = self._domain.controllers
+        urls = sorted(known.urls, key=lambda url: url != known.current)
+        return tuple(dict.fromkeys(_computer_name(url) for url in urls))
 
     @property
     def problem(self) -> str:
@@ -323,3 +333,12 @@ def _supported(kind: ObjectType, attributes: Collection[str] | None) -> None:
         attribute_kind(kind, name)
         if name in UNSUPPORTED.get(kind, ()):
             raise generic(f"a domain does not keep the attribute {name} of a {kind.title}", kind)
+
+
+def _computer_name(url: str) -> str:
+    """Return the NetBIOS name of the domain controller with a URL, its address if that has one instead."""
+    host = urlsplit(url).hostname or ""
+    try:
+        return str(ip_address(host))
+    except ValueError:
+        return host.partition(".")[0].upper()[:_NETBIOS_LENGTH]

@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 from uuid import UUID
 
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.packet.names import NameKind
 from msmq_fast.packet.text import encode_text
 from msmq_fast.protocol.errors import (
@@ -352,11 +353,11 @@ class QmCommService:
         self._client(call)
         match args.dwQueryType:
             case 0:
-                text = ""  # DirectoryServerList: the directory is in the store of this computer
+                text = ",".join(self._manager.directory.events.provider.directory_servers)
             case 1:
                 text = str(self._manager.settings.long_lived)
             case 2:
-                raise NoDirectory("this server is not in a forest")
+                text = self._forest()
             case Opnum.CLOSE_REMOTE_QUEUE_CONTEXT:
                 text = ".".join(map(str, VERSION))
             case 4:
@@ -364,6 +365,16 @@ class QmCommService:
             case _:
                 raise InvalidParameter(f"unknown query type {args.dwQueryType}")
         return self._results(call, args, lplpMQISServer=text)
+
+    def _forest(self) -> str:
+        """Returns the GUID of the Enterprise in a domain, which is the same in the whole forest. Raises
+        NoDirectory.
+        """
+        provider = self._manager.directory.events.provider
+        answer = provider.read(ObjectType.ENTERPRISE)
+        if not provider.is_authority or not answer.done or answer.exception() is not None:
+            raise NoDirectory("this server is not in a forest, or does not know it yet")
+        return str(answer.result().identifier)
 
     def _client(self, call: Call) -> Token:
         """Returns the token of a dependent client. Raises ILLEGAL_OPERATION if dependent clients are not

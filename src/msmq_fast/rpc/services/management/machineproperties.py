@@ -72,8 +72,9 @@ def _connected(subject: _Subject) -> Record:
 
 
 def _directory_server(subject: _Subject) -> Record:
-    """The directory of this queue manager is its own or none, so DirectoryServerList is empty."""
-    return NULL
+    """The first of DirectoryServerList, which is empty if the directory is in this queue manager."""
+    servers = subject.manager.directory.events.provider.directory_servers
+    return text(servers[0]) if servers else NULL
 
 
 def _bytes(subject: _Subject) -> Record:
