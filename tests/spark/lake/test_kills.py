@@ -1,6 +1,6 @@
 """Drivers, executors and servers are killed at random moments while an archive writes a lake, on this machine
-and on S3. What the lake holds is compared with what was sent, and with what the server says happened: nothing
-is missing, and nothing is there twice.
+and on S3, and while a replay reads it. What the lake holds is compared with what was sent, and with what the
+server says happened: nothing is missing, and nothing is there twice.
 
 The lake is read with deltalake and pyarrow, without this package.
 """
@@ -8,10 +8,13 @@ The lake is read with deltalake and pyarrow, without this package.
 from __future__ import annotations
 
 import hashlib
+import random
 import subprocess
 import sys
+import time
 from collections import Counter
 from collections.abc import Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -35,13 +38,13 @@ class Content(Stream):
         return begun(self.directory)
 
 
-class ArchiveJob(Job):
-    """`msmq-lake archive --follow`; at its end `--once`."""
+class VerbJob(Job):
+    """A verb of `msmq-lake`, as often as it is started."""
 
-    def __init__(self, directory: Path, url: str, lake: str, environment: dict[str, str]) -> None:
-        checkpoints = directory / "checkpoints"
-        queries = [Content(name, "", {}, checkpoints / "main" / name) for name in CONTENTS]
-        super().__init__(directory, url, queries, cluster=True, environment=environment)
+    def __init__(
+        self, directory: Path, url: str, queries: list[Stream], environment: dict[str, str], *, cluster: bool
+    ) -> None:
+        super().__init__(directory, url, queries, cluster=cluster, environment=environment)
         conf = directory / "conf"
         conf.mkdir()
         settings = {**SETTINGS, **self.settings, "spark.master": self.master}
@@ -49,13 +52,11 @@ class ArchiveJob(Job):
             "\n".join(f"{key} {value}" for key, value in settings.items())
         )
         self.environment["SPARK_CONF_DIR"] = str(conf)
-        self._command = [sys.executable, "-m", "msmq_fast.spark.lake.main", "archive", "--url", url]
-        self._command += ["--lake", lake, "--checkpoints", str(checkpoints), "--content", ",".join(CONTENTS)]
 
-    def start(self) -> None:
+    def _verb(self, *words: str) -> None:
         with self.log.open("ab") as log:
             self._process = subprocess.Popen(
-                [*self._command, "--max-rows", "100", "--follow", "--interval", "0 seconds"],
+                [sys.executable, "-m", "msmq_fast.spark.lake.main", *words],
                 env=self.environment,
                 stdout=log,
                 stderr=log,
@@ -63,16 +64,50 @@ class ArchiveJob(Job):
                 start_new_session=True,
             )
 
+    def _to_its_end(self) -> None:
+        assert self._process is not None
+        try:
+            code = self._process.wait(PATIENCE)
+        finally:
+            self.kill()
+        assert code == 0, self.tail()
+
+
+class ArchiveJob(VerbJob):
+    """`msmq-lake archive --follow`; at its end `--once`."""
+
+    def __init__(self, directory: Path, url: str, lake: str, environment: dict[str, str]) -> None:
+        checkpoints = directory / "checkpoints"
+        queries = [Content(name, "", {}, checkpoints / "main" / name) for name in CONTENTS]
+        super().__init__(directory, url, list(queries), environment, cluster=True)
+        self._words = ["archive", "--url", url, "--lake", lake, "--checkpoints", str(checkpoints)]
+        self._words += ["--content", ",".join(CONTENTS)]
+
+    def start(self) -> None:
+        self._verb(*self._words, "--max-rows", "100", "--follow", "--interval", "0 seconds")
+
     def ended(self) -> None:
         self.kill()
-        done = subprocess.run(
-            [*self._command, "--max-rows", "50000", "--once"],  # what is left, in a few batches
-            env=self.environment,
-            capture_output=True,
-            timeout=PATIENCE,
-            check=False,
-        )
-        assert done.returncode == 0, done.stderr.decode(errors="replace")[-4000:]
+        self._verb(*self._words, "--max-rows", "50000", "--once")  # what is left, in a few batches
+        self._to_its_end()
+
+
+class ReplayJob(VerbJob):
+    """`msmq-lake replay`, a part of a hundred messages each second."""
+
+    def __init__(self, directory: Path, url: str, lake: str, to: str, environment: dict[str, str]) -> None:
+        super().__init__(directory, url, [], environment, cluster=False)
+        self._words = ["replay", "--url", url, "--lake", lake, "--to", to, "--rate", "100/s"]
+
+    def start(self) -> None:
+        """Unless it runs. The end of a server may end it, too."""
+        if self._process is None or self._process.poll() is not None:
+            self.kill()
+            self._verb(*self._words)
+
+    def ended(self) -> None:
+        self.start()
+        self._to_its_end()
 
 
 def feed(url: str) -> list[dict[str, Any]]:
@@ -132,3 +167,51 @@ def test_six_kills_of_an_archive(s3: S3, tmp_path: Path, place: str, seed: int) 
     print(
         f"archive {place}: {toll.kills}, {toll.batches} batches between them, {len(messages)} messages once"
     )
+
+
+@pytest.mark.needs(modules=("moto",))
+@pytest.mark.long(seconds=200)
+@pytest.mark.timeout(1800)
+@pytest.mark.parametrize(("place", "seed"), [("local", 9), ("s3", 10)])
+def test_six_kills_of_a_replay(s3: S3, tmp_path: Path, place: str, seed: int) -> None:
+    """From a lake into a queue: three of the driver, and three of the server, each after a further part."""
+    lake = f"s3://{s3.bucket()}/lake" if place == "s3" else str(tmp_path / "lake")
+    chance = random.Random(seed)
+    victims = ["driver", "server"] * 3
+    chance.shuffle(victims)
+    bodies = [b"order %d" % number for number in range(3000)]
+    directories = [tmp_path / name for name in ("archive", "replay")]
+    for directory in directories:
+        directory.mkdir()
+    with running() as server:
+        server.create("orders")
+        server.create("again")
+        assert server.send("orders", bodies)
+        ArchiveJob(directories[0], server.url, lake, s3.environment).ended()
+        job = ReplayJob(directories[1], server.url, lake, "again", s3.environment)
+        toll: Counter[str] = Counter()
+        try:
+            for victim in victims:
+                there = server.count("again")
+                deadline = time.monotonic() + PATIENCE
+                while server.count("again") == there:
+                    job.start()
+                    assert time.monotonic() < deadline, job.tail()
+                    time.sleep(0.05)
+                time.sleep(chance.random() * 0.5)
+                assert server.count("again") < len(bodies)
+                if victim == "server":
+                    server.forget()
+                    server.kill()
+                else:
+                    job.kill()
+                toll[victim] += 1
+        finally:
+            job.kill()
+        job.ended()
+        count = server.count("again")
+        with server.receiving("again") as opened, opened.subscribe(acknowledge=False) as messages:
+            found = [bytes(message.body) for message in islice(messages, count)]
+    assert toll == {"driver": 3, "server": 3}
+    assert found == bodies
+    print(f"replay {place}: {toll}, {len(found)} messages once, in order")
