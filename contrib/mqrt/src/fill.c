@@ -126,16 +126,26 @@ static void give_nothing(struct message_props *wanted) {
         PROPID_M_COMPOUND_MESSAGE_SIZE, PROPID_M_DEADLETTER_QUEUE_LEN,
     };
     static const uint8_t numbers[] = {
-        PROPID_M_PRIV_LEVEL, PROPID_M_AUTH_LEVEL, PROPID_M_HASH_ALG,      PROPID_M_ENCRYPTION_ALG,
-        PROPID_M_TRACE,      PROPID_M_PROV_TYPE,  PROPID_M_FIRST_IN_XACT, PROPID_M_LAST_IN_XACT,
-        PROPID_M_SECURITY_CONTEXT,
+        PROPID_M_PRIV_LEVEL, PROPID_M_AUTH_LEVEL, PROPID_M_HASH_ALG,         PROPID_M_ENCRYPTION_ALG,
+        PROPID_M_TRACE,      PROPID_M_PROV_TYPE,  PROPID_M_SECURITY_CONTEXT,
     };
-    static const uint8_t none[PROPID_M_XACTID_SIZE];
     static const GUID no_type;
     for (size_t i = 0; i < sizeof lengths; i++) give_number(wanted, lengths[i], 0);
     for (size_t i = 0; i < sizeof numbers; i++) give_number(wanted, numbers[i], 0);
-    give_bytes(wanted, PROPID_M_XACTID, none, sizeof none);
     if (wanted->at[PROPID_M_CONNECTOR_TYPE] != NULL) *wanted->at[PROPID_M_CONNECTOR_TYPE]->puuid = no_type;
+}
+
+/* The identifier of a transaction is the GUID of its source, with which message identifiers begin, and its number. */
+static void give_transaction(struct message_props *wanted, const struct message *message) {
+    uint64_t transaction = message->number[IN_TRANSACTION];
+    uint8_t identifier[PROPID_M_XACTID_SIZE] = {0};
+    give_number(wanted, PROPID_M_FIRST_IN_XACT, transaction & 1 ? MQMSG_FIRST_IN_XACT : MQMSG_NOT_FIRST_IN_XACT);
+    give_number(wanted, PROPID_M_LAST_IN_XACT, transaction & 2 ? MQMSG_LAST_IN_XACT : MQMSG_NOT_LAST_IN_XACT);
+    if (message->number[IN_FLAGS] & MESSAGE_TRANSACTIONAL) {
+        memcpy(identifier, message->bytes[IN_MESSAGE_ID], sizeof(GUID));
+        for (unsigned i = 0; i < 4; i++) identifier[sizeof(GUID) + i] = (uint8_t)(transaction >> (2 + 8 * i));
+    }
+    give_bytes(wanted, PROPID_M_XACTID, identifier, sizeof identifier);
 }
 
 static void give_part(struct message_props *wanted, const struct part *part, const struct message *message) {
@@ -201,6 +211,7 @@ HRESULT message_fill(struct message_props *wanted, const struct message *message
     give_number(wanted, PROPID_M_VERSION, PACKET_VERSION);
     if (wanted->at[PROPID_M_SRC_MACHINE_ID] != NULL) /* the first part of the message identifier */
         memcpy(wanted->at[PROPID_M_SRC_MACHINE_ID]->puuid, message->bytes[IN_MESSAGE_ID], sizeof(GUID));
+    give_transaction(wanted, message);
     give_nothing(wanted);
     return props_result(&wanted->props);
 }

@@ -63,6 +63,7 @@ enum in {
     IN_TIME_TO_REACH_QUEUE,
     IN_TIME_TO_BE_RECEIVED,
     IN_REASON,
+    IN_TRANSACTION, /* 1: first, 2: last, 4 times the number of the transaction; 0 from a server without it */
 };
 
 /* False: the frame is not that of a message. */

@@ -161,7 +161,7 @@ static void missing_lengths(void) {
 static void parts_not_carried(void) {
     const WCHAR *name = create("carried", false);
     QUEUEHANDLE sender = opened(name, MQ_SEND_ACCESS), reader = opened(name, MQ_RECEIVE_ACCESS);
-    uint8_t bytes[3][10], xact[20] = {1};
+    uint8_t bytes[3][10];
     WCHAR text[10];
     struct bag bag = {0};
     add_bytes(&bag, PROPID_M_SENDER_CERT, bytes[0], 10);
@@ -174,8 +174,6 @@ static void parts_not_carried(void) {
     add_u4(&bag, PROPID_M_PROV_NAME_LEN, 10);
     add_text(&bag, PROPID_M_DEADLETTER_QUEUE, text);
     add_u4(&bag, PROPID_M_DEADLETTER_QUEUE_LEN, 10);
-    add_bytes(&bag, PROPID_M_XACTID, xact, 20);
-    add(&bag, PROPID_M_FIRST_IN_XACT, VT_NULL);
     add(&bag, PROPID_M_HASH_ALG, VT_NULL);
     send_sized(sender);
     RESULT(read_with(reader, MQ_ACTION_RECEIVE, &bag, NULL, NULL), MQ_INFORMATION_PROPERTY);
@@ -183,8 +181,50 @@ static void parts_not_carried(void) {
         RESULT(bag.statuses[i], MQ_INFORMATION_UNSUPPORTED_PROPERTY);
         EQUAL(bag.values[i + 1].ulVal, 0);
     }
-    EQUAL(xact[0], 0);
-    EQUAL(bag.values[11].vt, VT_UI1);
+    EQUAL(bag.values[10].vt, VT_UI4);
+    OK(MQCloseQueue(sender));
+    OK(MQCloseQueue(reader));
+}
+
+static void check_transaction(QUEUEHANDLE reader, unsigned first, unsigned last, uint8_t xact[20]) {
+    struct bag bag = {0};
+    uint8_t id[20];
+    memset(xact, 0xEE, 20);
+    add_bytes(&bag, PROPID_M_XACTID, xact, 20);
+    add(&bag, PROPID_M_FIRST_IN_XACT, VT_NULL);
+    add(&bag, PROPID_M_LAST_IN_XACT, VT_NULL);
+    add_bytes(&bag, PROPID_M_MSGID, id, 20);
+    OK(read_with(reader, MQ_ACTION_RECEIVE, &bag, NULL, NULL));
+    EQUAL(bag.values[1].bVal, first);
+    EQUAL(bag.values[2].bVal, last);
+    if (first + last > 0) CHECK(memcmp(xact, id, 16) == 0); /* the GUID of the source */
+}
+
+/* The transaction of a received message, and whether it is its first or last message to the queue. */
+static void transactions_of_messages(void) {
+    static const uint8_t none[20];
+    QUEUEHANDLE sender = opened(create("grouped", true), MQ_SEND_ACCESS);
+    QUEUEHANDLE reader = opened(wide("DIRECT=OS:.\\private$\\grouped"), MQ_RECEIVE_ACCESS);
+    uint8_t one[20], two[20], single[20];
+    ITransaction *transaction;
+    OK(MQBeginTransaction(&transaction));
+    OK(send_text(sender, "one", NULL, transaction));
+    OK(send_text(sender, "two", NULL, transaction));
+    OK(ITransaction_Commit(transaction, FALSE, 0, 0));
+    ITransaction_Release(transaction);
+    OK(send_text(sender, "single", NULL, MQ_SINGLE_MESSAGE));
+    check_transaction(reader, MQMSG_FIRST_IN_XACT, MQMSG_NOT_LAST_IN_XACT, one);
+    check_transaction(reader, MQMSG_NOT_FIRST_IN_XACT, MQMSG_LAST_IN_XACT, two);
+    check_transaction(reader, MQMSG_FIRST_IN_XACT, MQMSG_LAST_IN_XACT, single);
+    CHECK(memcmp(one, two, 20) == 0);
+    CHECK(memcmp(one, single, 20) != 0);
+    OK(MQCloseQueue(sender));
+    OK(MQCloseQueue(reader));
+    sender = opened(create("alone", false), MQ_SEND_ACCESS);
+    reader = opened(wide("DIRECT=OS:.\\private$\\alone"), MQ_RECEIVE_ACCESS);
+    OK(send_text(sender, "alone", NULL, NULL));
+    check_transaction(reader, MQMSG_NOT_FIRST_IN_XACT, MQMSG_NOT_LAST_IN_XACT, one);
+    CHECK(memcmp(one, none, 20) == 0);
     OK(MQCloseQueue(sender));
     OK(MQCloseQueue(reader));
 }
@@ -247,5 +287,6 @@ const struct test_case RECEIVE_CASES[] = {
     {"short_buffers", short_buffers},     {"all_lengths_at_once", all_lengths_at_once},
     {"overflow_with_cursor", overflow_with_cursor}, {"missing_lengths", missing_lengths},
     {"parts_not_carried", parts_not_carried},       {"lookups", lookups},
-    {"parameters", parameters},           {NULL, NULL},
+    {"parameters", parameters},           {"transactions_of_messages", transactions_of_messages},
+    {NULL, NULL},
 };
