@@ -1,5 +1,5 @@
-"""Makes the token of an authenticated caller: a Unix user, a user of the users file, or the sender of a
-message.
+"""Makes the token of an authenticated caller: a Unix user, a user of the users file or of the domain, or the
+sender of a message.
 """
 
 from __future__ import annotations
@@ -10,13 +10,16 @@ import pwd
 import struct
 from collections.abc import Callable, Iterable
 from enum import IntEnum, StrEnum
-from typing import Final
+from typing import Any, Final
 
+from msmq_fast.protocol.errors import InvalidParameter, MSMQError
 from msmq_fast.protocol.text import quoted
+from msmq_fast.security.domainaccounts import DomainAccounts, DomainLogon, DomainLogonRefused
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, USERS, Sid
 from msmq_fast.security.token import ANONYMOUS_TOKEN, EVERYONE_TOKEN, Privilege, Token
 from msmq_fast.security.users import User, Users, UsersFileError
+from msmq_fast.store.completion import Completion
 
 __all__ = ["Principals", "SenderType", "UnsignedSid", "unix_groups"]
 
@@ -50,17 +53,21 @@ def unix_groups(uid: int) -> list[int]:
 
 
 class Principals:
-    """Makes tokens. `users` returns the current accounts; `own_uid` is the server's own Unix user."""
+    """Makes tokens. `users` returns the current accounts; `own_uid` is the server's own Unix user. `domain`
+    are the accounts of the domain that the server is a member of.
+    """
 
     def __init__(
         self,
         users: Callable[[], Users],
         own_uid: int,
         groups_of: Callable[[int], Iterable[int]] = unix_groups,
+        domain: DomainAccounts | None = None,
     ) -> None:
         self._users = users
         self._own_uid = own_uid
         self._groups_of = groups_of
+        self.domain = domain
 
     @property
     def users(self) -> Users:
@@ -101,11 +108,31 @@ class Principals:
         If there is no such account, the SID of the token is derived from the principal, and the token has no
         groups.
         """
+        user = self._user_of(principal, realm)
+        return self._known(user, []) if user is not None else self.of_name(principal)
+
+    def of_domain_user(self, principal: str, realm: str, logon: DomainLogon) -> Token:
+        """Return the token of a Kerberos principal whose ticket describes it as `logon`: its SID and groups
+        in the domain, and also the SID and groups of the account that `of_principal` finds. Raises
+        DomainLogonRefused.
+        """
+        domains = frozenset() if self.domain is None else self.domain.domains
+        if not domains:
+            raise DomainLogonRefused(
+                "the SID of the domain is not known: no domain controller has answered yet, and "
+                "security.domains is empty"
+            )
+        groups = list(logon.accepted_groups(domains, self.users.domain))
+        user = self._user_of(principal, realm)
+        if user is not None:
+            groups += [user.sid, *self.users.group_sids(user)]
+        return _token(logon.user, logon.name, groups, logon.primary_group)
+
+    def _user_of(self, principal: str, realm: str) -> User | None:
+        """Return the account of the users file with the name of a Kerberos principal."""
+        user = self.users.find(principal)
         name, at, of = principal.rpartition("@")
-        local = (
-            at and of == realm and self.users.find(principal) is None and self.users.find(name) is not None
-        )
-        return self.of_name(name if local else principal)
+        return self.users.find(name) if user is None and at and of == realm else user
 
     def of_account(self, name: str) -> Token:
         """Return the token of an account: a user's name, `uid:N`, `unix:NAME`, `anonymous`, `everyone` or a
@@ -131,6 +158,50 @@ class Principals:
         uid = _uid(name)
         return self.of_unix(uid).user if uid is not None else self.users.sid_of(name)
 
+    def name_of(self, account: Sid) -> str:
+        """Return the name of an account or group, as far as it is known without asking; else ""."""
+        found = self.users.name_of(account)
+        return found if found or self.domain is None else self.domain.known_name(account)
+
+    def learn(self, accounts: Iterable[Sid]) -> Completion[None]:
+        """Look up the names that `name_of` does not know. It never fails."""
+        if self.domain is None:
+            return Completion.of(None)
+        return self.domain.learn(one for one in accounts if not self.users.name_of(one))
+
+    def resolve(self, name: str) -> Completion[Sid]:
+        """Return the SID of an account as `sid_of` does, and also of `DOMAIN\\name` and `name@domain` of the
+        domain. It fails with an MSMQError.
+        """
+        try:
+            return Completion.of(self.sid_of(name))
+        except UsersFileError as error:
+            if self.domain is not None and ("\\" in name or "@" in name):
+                return self.domain.sid_of(name)
+            return _failed(InvalidParameter(str(error)))
+
+    def resolve_token(self, name: str) -> Completion[Token]:
+        """Return the token of an account as `of_account` does, and also for accounts of the domain. It fails
+        with an MSMQError.
+        """
+        try:
+            token = self.of_account(name)
+        except UsersFileError:
+            return self.resolve(name).then(self._of_domain_sid)
+        return self._of_domain_sid(token.user) if not token.name else Completion.of(token)
+
+    def _of_domain_sid(self, account: Sid) -> Completion[Token]:
+        if self.domain is None or not any(account.within(one) for one in self.domain.domains):
+            return Completion.of(self.of_sid(account))
+
+        def made(logon: DomainLogon) -> Completion[Token]:
+            try:
+                return Completion.of(self.of_domain_user("", "", logon))
+            except DomainLogonRefused as error:
+                return _failed(InvalidParameter(str(error)))
+
+        return self.domain.logon_of(account).then(made)
+
     def of_sid(self, account: Sid) -> Token:
         """Return the token for a SID, with the groups of the account that has this SID, if there is one.
 
@@ -141,7 +212,8 @@ class Principals:
         users = self.users
         user = users.by_sid(account)
         groups = users.group_sids(user) if user is not None else frozenset()
-        return Token(account, frozenset((account, EVERYONE)) | groups, user.name if user is not None else "")
+        name = user.name if user is not None else self.name_of(account)
+        return Token(account, frozenset((account, EVERYONE)) | groups, name)
 
     def of_sender(
         self, kind: int, identifier: bytes, unsigned: UnsignedSid, *, verified: bool = False
@@ -169,11 +241,19 @@ class Principals:
         """
         if not account.is_account or self.users.is_group(account):
             return ANONYMOUS_TOKEN
+        if self.domain is not None and self.domain.known_group(account):
+            return ANONYMOUS_TOKEN
         token = self.of_sid(account)
         return ANONYMOUS_TOKEN if token.administrator or token.reader else token
 
     def _known(self, user: User, extra: list[Sid]) -> Token:
         return _token(user.sid, user.name, [*self.users.group_sids(user), *extra])
+
+
+def _failed(error: MSMQError) -> Completion[Any]:
+    done: Completion[Any] = Completion()
+    done.fail(error)
+    return done
 
 
 def _uid(name: str) -> int | None:

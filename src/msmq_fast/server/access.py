@@ -17,6 +17,7 @@ from msmq_fast.qm.queues.guard import Guard
 from msmq_fast.security.audit import Audit
 from msmq_fast.security.authorizer import Authorizer
 from msmq_fast.security.defaults import DefaultAcl, DefaultPolicy
+from msmq_fast.security.domainaccounts import DomainAccounts
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.logons import LogonLimits
 from msmq_fast.security.principals import Principals, UnsignedSid
@@ -28,7 +29,7 @@ from msmq_fast.security.usersfile import UsersSource, load_users
 from msmq_fast.server.declarations import DeclarationError
 from msmq_fast.signals import Signal
 
-__all__ = ["AccessControl"]
+__all__ = ["AccessControl", "domain_sid"]
 
 _log = logging.getLogger("msmq_fast.server")
 _LOOK_INTERVAL = 2.0  # seconds between two looks at the users file
@@ -42,7 +43,10 @@ class AccessControl:
     Raises DeclarationError if the users file or a group is invalid.
     """
 
-    def __init__(self, config: Config, monotonic: Callable[[], float]) -> None:
+    def __init__(
+        self, config: Config, monotonic: Callable[[], float], domain: DomainAccounts | None = None
+    ) -> None:
+        """`domain` are the accounts of the domain that the server is a member of."""
         self._config = config
         self._due = monotonic() + _LOOK_INTERVAL
         self.users_changed: Signal[[]] = Signal()
@@ -51,7 +55,7 @@ class AccessControl:
         self.audit = Audit(monotonic, interval=config.security.audit_interval)
         self._source = UsersSource(config.users_file, Users.new(os.urandom), self._complain)
         self._check_file()
-        self.principals = Principals(self._source, os.geteuid())
+        self.principals = Principals(self._source, os.geteuid(), domain=domain)
         self._seen = self._source()
         self.guard = Guard(Authorizer(self.audit), self._policy())
         self._check_groups()
@@ -116,12 +120,17 @@ class AccessControl:
 
     def _policy(self) -> DefaultPolicy:
         security = self._config.security
-        domains = [_domain(text) for text in security.domains]
+        given = frozenset(domain_sid(text) for text in security.domains)
+
+        def is_domain_user(account: Sid) -> bool:
+            domain = self.principals.domain
+            return any(account.within(one) for one in (given if domain is None else domain.domains))
+
         return DefaultPolicy(
             DefaultAcl(security.default_queue_acl),
             reachable_by_srmp=security.anonymous_may_send,
             everyone_creates_queues=security.everyone_creates_queues,
-            is_domain_user=lambda account: any(account.within(domain) for domain in domains),
+            is_domain_user=is_domain_user,
         )
 
     def _check_file(self) -> None:
@@ -150,7 +159,8 @@ class AccessControl:
         _log.error("the users file is invalid, the accounts read before stay in force: %s", text)
 
 
-def _domain(text: str) -> Sid:
+def domain_sid(text: str) -> Sid:
+    """Return a SID of security.domains. Raises DeclarationError."""
     try:
         return sid(text)
     except SecurityDataError as error:

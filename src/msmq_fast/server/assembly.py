@@ -23,7 +23,7 @@ from msmq_fast.protocol.errors import InvalidParameter
 from msmq_fast.qm.manager import QueueManager
 from msmq_fast.qm.timed import Timed
 from msmq_fast.security.token import Token
-from msmq_fast.server.access import AccessControl
+from msmq_fast.server.access import AccessControl, domain_sid
 from msmq_fast.server.admin.conditions import conditions
 from msmq_fast.server.admin.front_end import ADMIN, AdminFrontEnd
 from msmq_fast.server.admin.view import Figures, ServerView
@@ -32,7 +32,7 @@ from msmq_fast.server.auditing import audit_access, audit_reload, audit_restore
 from msmq_fast.server.configuration import RunningConfiguration
 from msmq_fast.server.credentials import TlsFiles, token_table, warn_of_readable_files
 from msmq_fast.server.declarations import DeclarationError, declare
-from msmq_fast.server.domain import domain_directory
+from msmq_fast.server.domain import domain_accounts, domain_directory
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
 from msmq_fast.server.message_security import MessageSecurity, refuse_lost_key
 from msmq_fast.server.mqqb.listener import MqqbListener
@@ -140,7 +140,10 @@ class Assembly:
         # Ports first: a taken one is the commonest mistake, and recovery may take seconds.
         bound = self._bind()
         store = self._store = self._open_store()
-        access = self._access = AccessControl(config, self._clock.monotonic)
+        accounts = self._accounts = domain_accounts(
+            config.directory, map(domain_sid, config.security.domains), self._clock.monotonic, self._soon
+        )
+        access = self._access = AccessControl(config, self._clock.monotonic, accounts)
         self._manager = manager = QueueManager(
             store,
             queue_manager_settings(config, multicast=self._pgm_sockets is not None),
@@ -187,6 +190,8 @@ class Assembly:
         commit_loop.add(manager)
         commit_loop.add(manager.series)
         commit_loop.add(access)
+        if accounts is not None:
+            commit_loop.add(accounts)
         commit_loop.add(security)
         self._disk = DiskGuard(
             config.store.disk_low,
@@ -534,6 +539,8 @@ class Assembly:
         self._step("flushing the audit", lambda: runtime.access.audit.flush(everything=True))
         for front_end in self._front_ends:
             await self._finish(f"stopping {type(front_end).__name__}", front_end.stop())
+        if self._accounts is not None:
+            self._step("leaving the accounts of the domain", self._accounts.close)
         self._step("stopping the queue manager", self._manager.stop)
         await self._finish("stopping message security", runtime.security.stop())
         # What completed is answered in the next iterations of the loop, before the connections close.

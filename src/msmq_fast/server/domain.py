@@ -3,23 +3,36 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 from msmq_fast.config.sections.directory import DirectoryConfig
 from msmq_fast.directory.provider import DirectoryProvider
 from msmq_fast.qm.settings import DirectoryMode
+from msmq_fast.security.sid import Sid
 from msmq_fast.server.declarations import DeclarationError
 
 if TYPE_CHECKING:
+    from msmq_fast.directory.ldap.accountcache import AccountCache
     from msmq_fast.directory.ldap.domain import Domain
+    from msmq_fast.directory.ldap.link import LdapLink
     from msmq_fast.directory.ldap.worker import Post
 
-__all__ = ["domain_directory", "domain_of"]
+__all__ = ["domain_accounts", "domain_directory", "domain_of", "link_of"]
 
 
 def domain_of(config: DirectoryConfig) -> Domain:
     """Return the domain of a configuration; it connects at its first operation. Raises DeclarationError."""
+    link = link_of(config)
+    from msmq_fast.directory.ldap.domain import Domain
+
+    return Domain(link)
+
+
+def link_of(config: DirectoryConfig) -> LdapLink:
+    """Return the connection that a configuration describes; it is opened at the first operation. Raises
+    DeclarationError.
+    """
     if not config.url:
         raise DeclarationError(
             'directory.url: give the domain controllers, for example ["ldap://dc1.corp.example"]'
@@ -27,7 +40,6 @@ def domain_of(config: DirectoryConfig) -> Domain:
     if bool(config.user) != (config.password_file is not None):
         raise DeclarationError("directory.user and directory.password_file belong together")
     try:
-        from msmq_fast.directory.ldap.domain import Domain
         from msmq_fast.directory.ldap.link import LdapLink, LdapSettings
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] not in ("ldap", "_ldap"):
@@ -46,7 +58,7 @@ def domain_of(config: DirectoryConfig) -> Domain:
     if config.keytab is not None:  # libldap takes the credentials from the environment
         os.environ.setdefault("KRB5_CLIENT_KTNAME", str(config.keytab))
         os.environ.setdefault("KRB5CCNAME", "MEMORY:msmq-fast-directory")
-    return Domain(LdapLink(LdapSettings(config.url, config.user, password, config.ca_file)))
+    return LdapLink(LdapSettings(config.url, config.user, password, config.ca_file))
 
 
 def domain_directory(
@@ -63,3 +75,19 @@ def domain_directory(
 
     intervals = Intervals(config.changes_interval, config.complete_interval)
     return LdapDirectory(domain, ThreadWorker(post), monotonic, intervals=intervals)
+
+
+def domain_accounts(
+    config: DirectoryConfig, given: Iterable[Sid], monotonic: Callable[[], float], post: Post
+) -> AccountCache | None:
+    """Return the users and groups of the domain of a server, None for a server without domain. `given` are
+    the SIDs in security.domains. Raises DeclarationError.
+    """
+    if config.mode != DirectoryMode.DOMAIN.value:
+        return None
+    link = link_of(config)  # of its own: a name does not wait until all queues are read
+    from msmq_fast.directory.ldap.accountcache import AccountCache
+    from msmq_fast.directory.ldap.accounts import Accounts
+    from msmq_fast.directory.ldap.worker import ThreadWorker
+
+    return AccountCache(Accounts(link), ThreadWorker(post), monotonic, frozenset(given))

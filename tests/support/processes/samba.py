@@ -193,6 +193,43 @@ class DomainController:
         )
         return path
 
+    def group(self, name: str, *members: str) -> str:
+        """Make a group; returns its distinguished name. `members` are distinguished names."""
+        path = f"CN={name},CN=Users,{DOMAIN}"
+        listed = "".join(f"member: {member}\n" for member in members)
+        self.ldif(f"dn: {path}\nchangetype: add\nobjectClass: group\nsAMAccountName: {name}\n{listed}")
+        return path
+
+    def service(self, path: str, *names: str) -> None:
+        """Give a computer account, which then has PASSWORD, names of services for tickets with AES."""
+        secret = base64.b64encode(f'"{PASSWORD}"'.encode("utf-16-le")).decode()
+        listed = "".join(f"servicePrincipalName: {name}\n" for name in names)
+        self.ldif(
+            f"dn: {path}\nchangetype: modify\nadd: servicePrincipalName\n{listed}-\n"
+            "replace: msDS-SupportedEncryptionTypes\nmsDS-SupportedEncryptionTypes: 24\n-\n"
+            f"replace: unicodePwd\nunicodePwd:: {secret}\n"
+        )
+
+    def keytab(self, *principals: str) -> Path:
+        """A keytab with the keys of these principals."""
+        path = self.folder / f"{principals[0].translate(str.maketrans('/$', '--'))}.keytab"
+        for principal in principals:
+            self._tool(
+                "domain", "exportkeytab", str(path), f"--principal={principal}", "-s", str(self._config)
+            )
+        return path
+
+    @property
+    def kerberos(self) -> dict[str, str]:
+        """The environment of programs that ask this domain controller for tickets."""
+        config = self.folder / "krb5.conf"
+        config.write_text(
+            "[libdefaults]\ndefault_realm = CORP.EXAMPLE\ndns_lookup_kdc = false\n"
+            "dns_lookup_realm = false\nrdns = false\ndns_canonicalize_hostname = false\n"
+            f"[realms]\nCORP.EXAMPLE = {{\n  kdc = {self.address}\n}}\n"
+        )
+        return {"KRB5_CONFIG": str(config), "KRB5CCNAME": f"FILE:{self.folder}/nobody"}
+
     def search(self, condition: str, *attributes: str, base: str = DOMAIN) -> list[dict[str, list[bytes]]]:
         """What another program reads: the attributes of each entry, with their values."""
         found = subprocess.run(

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from msmq_fast.rpc.auth.acceptors import AcceptorPolicy, Acceptors
 from msmq_fast.rpc.auth.context import AuthType, SecurityContext
+from msmq_fast.security.domainaccounts import DomainAccounts
 from msmq_fast.security.principals import Principals
 from msmq_fast.security.users import Users
 
@@ -47,9 +48,10 @@ def acceptors(
     keytab: Path | None = None,
     now: float = NOW,
     random_bytes: Callable[[int], bytes] | None = None,
+    domain: DomainAccounts | None = None,
 ) -> Acceptors:
     known = users if users is not None else accounts()
-    principals = Principals(lambda: known, own_uid=0)
+    principals = Principals(lambda: known, own_uid=0, domain=domain)
     policy = AcceptorPolicy(ntlm=ntlm, anonymous=anonymous, keytab=keytab)
     return Acceptors(policy, principals, HOST, lambda: now, random_bytes or counting(1000))
 

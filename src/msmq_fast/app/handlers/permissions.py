@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from msmq_fast.app.arguments import Field, arguments
@@ -16,9 +17,11 @@ from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.edit import deny, grant, revoke
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.masks import parse_rights, right_names
+from msmq_fast.security.principals import Principals
 from msmq_fast.security.sddl import parse_sddl, parse_sid, to_sddl
 from msmq_fast.security.sid import Sid
-from msmq_fast.security.users import Users, UsersFileError
+from msmq_fast.security.token import Token
+from msmq_fast.store.completion import Completion
 
 _NAME = Field("name", str, type(None))
 _ACCOUNT = Field("account", str)
@@ -60,10 +63,12 @@ def _target(session: Session, name: str | None) -> tuple[Queue | None, ObjectKin
     return queue, QUEUE
 
 
-def _account(session: Session, account: str) -> Sid:
+def _account(session: Session, account: str) -> Completion[Sid]:
+    if len(account) != 2:
+        return session.service.principals.resolve(account)
     try:
-        return parse_sid(account) if len(account) == 2 else session.service.principals.sid_of(account)
-    except (SecurityDataError, UsersFileError) as error:
+        return Completion.of(parse_sid(account))
+    except SecurityDataError as error:
         raise InvalidParameter(str(error)) from None
 
 
@@ -74,11 +79,18 @@ def _rights(text: str, kind: ObjectKind) -> int:
         raise InvalidParameter(str(error)) from None
 
 
-def _named(users: Users, sid: Sid | None) -> dict[str, str]:
-    return {"sid": "" if sid is None else str(sid), "name": "" if sid is None else users.name_of(sid)}
+def _named(principals: Principals, sid: Sid | None) -> dict[str, str]:
+    return {"sid": "" if sid is None else str(sid), "name": "" if sid is None else principals.name_of(sid)}
 
 
-def _entry(users: Users, index: int, ace: Ace, kind: ObjectKind) -> dict[str, Any]:
+def _sids(descriptor: SecurityDescriptor) -> Iterator[Sid]:
+    aces = () if descriptor.dacl is None else descriptor.dacl.aces
+    for found in (descriptor.owner, descriptor.group, *(ace.sid for ace in aces)):
+        if found is not None:
+            yield found
+
+
+def _entry(principals: Principals, index: int, ace: Ace, kind: ObjectKind) -> dict[str, Any]:
     return {
         "index": index,
         "type": _OUTCOME.get(AceType(ace.type), "other") if ace.type in tuple(AceType) else "other",
@@ -86,23 +98,23 @@ def _entry(users: Users, index: int, ace: Ace, kind: ObjectKind) -> dict[str, An
         "mask": ace.mask,
         "rights": list(right_names(kind.mapping.map(ace.mask), kind.rights)),
         "text": entry_text(ace),
-    } | _named(users, ace.sid)
+    } | _named(principals, ace.sid)
 
 
 def _map(
     session: Session, name: str | None, descriptor: SecurityDescriptor, kind: ObjectKind
 ) -> dict[str, Any]:
-    users = session.service.principals.users
+    principals = session.service.principals
     dacl = descriptor.dacl
     return {
         "queue": name,
-        "owner": _named(users, descriptor.owner),
-        "group": _named(users, descriptor.group),
+        "owner": _named(principals, descriptor.owner),
+        "group": _named(principals, descriptor.group),
         "sddl": to_sddl(descriptor),
         "descriptor": descriptor.encoded,
         "entries": None
         if dacl is None
-        else [_entry(users, index, ace, kind) for index, ace in enumerate(dacl.aces)],
+        else [_entry(principals, index, ace, kind) for index, ace in enumerate(dacl.aces)],
     }
 
 
@@ -110,30 +122,46 @@ def _show(session: Session, request_id: int, payload: memoryview) -> None:
     (name,) = arguments(payload, _NAME)
     queue, kind = _target(session, name)
     descriptor = session.manager.guard.read_permissions(session.token, queue)
-    session.reply(request_id, _map(session, name, descriptor, kind))
+    named = session.service.principals.learn(_sids(descriptor))
+    session.when(request_id, named, lambda _: _map(session, name, descriptor, kind))
 
 
 def _edit(session: Session, request_id: int, payload: memoryview) -> None:
     name, action, account, rights, expected = arguments(
         payload, _NAME, Field("action", str), _ACCOUNT, Field("rights", str, default=""), EXPECTED
     )
-    manager = session.manager
-    queue, kind = _target(session, name)
-    old = manager.guard.machine if queue is None else queue.security
-    check_version(expected, to_sddl(old))
+    manager, principals = session.manager, session.service.principals
+    kind = _target(session, name)[1]
+
+    def changed(edit: Callable[[SecurityDescriptor], SecurityDescriptor]) -> Completion[SecurityDescriptor]:
+        queue, _ = _target(session, name)  # an account may have taken the domain controller a while
+        old = manager.guard.machine if queue is None else queue.security
+        check_version(expected, to_sddl(old))
+        done = manager.set_security(queue, edit(old), token=session.token)
+        return done.then(lambda new: principals.learn(_sids(new)).then(lambda _: done))
+
+    edit = _edit_of(session, action, account, rights, kind)
+    session.when(request_id, edit.then(changed), lambda new: _map(session, name, new, kind))
+
+
+def _edit_of(
+    session: Session, action: str, account: str, rights: str, kind: ObjectKind
+) -> Completion[Callable[[SecurityDescriptor], SecurityDescriptor]]:
+    """Return a function that makes the new descriptor from the old one."""
     if action in _EDITS:
-        trustee = _account(session, account)
         everything = action == "revoke" and not rights
         mask = _EVERY_BIT if everything else _rights(rights, kind)
-        given = _EDITS[action](old, trustee, mask, kind.mapping)
-    elif action == "own":
-        given = SecurityDescriptor.build(_account(session, account), None, None)
-    elif action == "set":
+        return _account(session, account).then(
+            lambda trustee: Completion.of(lambda old: _EDITS[action](old, trustee, mask, kind.mapping))
+        )
+    if action == "own":
+        return _account(session, account).then(
+            lambda owner: Completion.of(lambda _: SecurityDescriptor.build(owner, None, None))
+        )
+    if action == "set":
         given = descriptor_of(account)
-    else:
-        raise InvalidParameter("action must be one of grant, deny, revoke, own, set")
-    done = manager.set_security(queue, given, token=session.token)
-    session.when(request_id, done, lambda new: _map(session, name, new, kind))
+        return Completion.of(lambda _: given)
+    raise InvalidParameter("action must be one of grant, deny, revoke, own, set")
 
 
 def _explain(session: Session, request_id: int, payload: memoryview) -> None:
@@ -144,31 +172,44 @@ def _explain(session: Session, request_id: int, payload: memoryview) -> None:
     sees = guard.sees_permissions(session.token, queue)
     if account and not sees:
         guard.read_permissions(session.token, queue)  # refuses; callers may always ask for themselves
-    owner = (guard.machine if queue is None else queue.security).owner if sees else None
-    try:
-        token = principals.of_account(account) if account else session.token
-    except UsersFileError as error:
-        raise InvalidParameter(str(error)) from None
     desired = _rights(rights, kind)
+
+    def explained(token: Token) -> Completion[dict[str, Any]]:
+        found = _explanation(session, name, token, desired, sees=sees)
+        return principals.learn(token.sids).then(lambda _: Completion.of(found()))
+
+    token = principals.resolve_token(account) if account else Completion.of(session.token)
+    session.when(request_id, token.then(explained), lambda found: found)
+
+
+def _explanation(
+    session: Session, name: str | None, token: Token, desired: int, *, sees: bool
+) -> Callable[[], dict[str, Any]]:
+    """Return a function that makes the reply, once the names in it are known. `sees`: the caller may see the
+    access list.
+    """
+    principals, guard = session.service.principals, session.manager.guard
+    queue, kind = _target(session, name)
     decision = guard.explain(token, queue, desired)
-    users = principals.users
-    entry = None
-    if sees and decision.index is not None and decision.entry is not None:
-        entry = _entry(users, decision.index, decision.entry, kind)
-    session.reply(
-        request_id,
-        {
+    owner = (guard.machine if queue is None else queue.security).owner if sees else None
+
+    def reply() -> dict[str, Any]:
+        entry = None
+        if sees and decision.index is not None and decision.entry is not None:
+            entry = _entry(principals, decision.index, decision.entry, kind)
+        return {
             "queue": name,
             "caller": token.name or str(token.user),
-            "sids": [_named(users, sid) for sid in sorted(token.sids, key=str)],
+            "sids": [_named(principals, sid) for sid in sorted(token.sids, key=str)],
             "rights": list(right_names(kind.mapping.map(desired), kind.rights)),
             "granted": decision.granted,
             "reason": decision.reason.value,
             "missing": list(right_names(decision.missing, kind.rights)),
             "entry": entry,
-            "owner": _named(users, owner),
-        },
-    )
+            "owner": _named(principals, owner),
+        }
+
+    return reply
 
 
 HANDLERS: dict[int, Handler] = {

@@ -45,7 +45,7 @@ def _add_user(parser: Parser, *, right: bool) -> None:
         required=True,
         metavar="NAME",
         help="user or group of the users file, everyone, anonymous, administrators, a user of the server's "
-        "computer as unix:NAME or uid:N, or a SID",
+        "computer as unix:NAME or uid:N, a user or group of the domain as DOMAIN\\NAME, or a SID",
     )
     parser.add_argument(
         "--right",

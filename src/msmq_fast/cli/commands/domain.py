@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from uuid import UUID
 
     from msmq_fast.config.sections import Config
+    from msmq_fast.directory.ldap.accounts import Accounts
     from msmq_fast.directory.ldap.domain import Domain
     from msmq_fast.store.store import Store
 
@@ -42,6 +43,13 @@ def _domain(config: Config) -> Domain:
         return domain_of(config.directory)
     except DeclarationError as error:
         raise CommandError(Exit.USAGE, str(error)) from None
+
+
+def _accounts(config: Config) -> Accounts:
+    from msmq_fast.directory.ldap.accounts import Accounts
+    from msmq_fast.server.domain import link_of
+
+    return Accounts(link_of(config.directory))
 
 
 def _store(config: Config, guid: UUID | None = None) -> Store:
@@ -73,6 +81,7 @@ def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
     domain = _domain(config)
     name = queue_manager_settings(config).computer_name
     try:
+        names = _accounts(config).domain()
         found = domain.load()
     except DirectoryError as error:
         raise CommandError(Exit.UNREACHABLE, str(error)) from None
@@ -87,6 +96,8 @@ def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
             f"{one.url}: {'in use' if one.in_use else one.failing or 'not tried'}"
             for one in domain.controllers.states()
         ],
+        "domain": names.short,
+        "sid": str(names.sid),
         "computer": name,
         "object": None if own is None else own["FullPath"],
         "guid": None if own is None else str(own.identifier),

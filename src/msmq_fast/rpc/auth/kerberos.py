@@ -2,7 +2,8 @@
 
 Acceptors use only the keytab: no network, no name service, no replay cache. The third leg proves that the
 initiator is present now; a replayed AP-REQ does not prove that. Therefore a context without the third leg is
-rejected. Initiators query the KDC, and block meanwhile.
+rejected. In a domain, acceptors read the SIDs of the caller from the PAC in its ticket. Initiators query the
+KDC, and block meanwhile.
 """
 
 from __future__ import annotations
@@ -19,13 +20,18 @@ from gssapi.raw import GSSError, IOVBufferType
 
 from msmq_fast.rpc.auth.context import AuthError, AuthFailure, AuthLevel, Buffer
 from msmq_fast.rpc.auth.mechanism import Identity
+from msmq_fast.rpc.auth.pac import PacError, logon_of
 from msmq_fast.rpc.auth.spnegotokens import KERBEROS, unframed
+from msmq_fast.security.domainaccounts import DomainLogon, DomainLogonRefused
 from msmq_fast.security.principals import Principals
+from msmq_fast.security.token import Token
 
 __all__ = ["KerberosAcceptor", "KerberosInitiator", "KerberosServer", "KerberosUser"]
 
 _AP_REQ: Final = b"\1\0"  # TOK_ID (RFC 4121 4.1)
 _TRAILER_SIZE: Final = 8
+_LOGON_INFO: Final = b"urn:mspac:logon-info"
+_NO_PAC: Final = "the ticket has no PAC, or its PAC has a wrong signature or is that of another user"
 _AES_BLOCK: Final = 16
 # With RC4 (RFC 4757) the library counts a confounder of 8 bytes, which a MIC does not have.
 _RC4_WRAP: Final = 45
@@ -245,10 +251,35 @@ class KerberosAcceptor(_KerberosMechanism):
                     raise AuthError(AuthFailure.LOGON, "Kerberos: anonymous callers are not accepted")
                 initiator = _name(result.initiator_name)
                 realm = _name(gss.inquire_context(self._context, target_name=True).target_name)
-                token_of = self._server.principals.of_principal(initiator, realm.rpartition("@")[2])
-                self._identity = Identity(initiator, token_of)
+                caller = self._token(result.initiator_name, initiator, realm.rpartition("@")[2])
+                self._identity = Identity(initiator, caller)
                 self._done = True
         return result.token or b""
+
+    def _token(self, name: gss.Name | None, initiator: str, realm: str) -> Token:
+        """Return the token of the caller. A member of a domain accepts only tickets whose PAC a domain
+        controller of its domain has signed.
+        """
+        principals = self._server.principals
+        if principals.domain is None:
+            return principals.of_principal(initiator, realm)
+        try:
+            return principals.of_domain_user(initiator, realm, _logon(name))
+        except (PacError, DomainLogonRefused) as error:
+            raise AuthError(AuthFailure.LOGON, f"Kerberos: {initiator}: {error}") from None
+
+
+def _logon(name: gss.Name | None) -> DomainLogon:
+    """Return the log-on that the PAC of a ticket describes. Raises PacError."""
+    if name is None:
+        raise PacError("the ticket names no user")
+    try:
+        found = gss.get_name_attribute(name, _LOGON_INFO)
+    except GSSError:  # the library hides a PAC that it has rejected
+        raise PacError(_NO_PAC) from None
+    if not found.authenticated or len(found.values) != 1:
+        raise PacError(_NO_PAC)
+    return logon_of(found.values[0])
 
 
 def _name(name: gss.Name | None) -> str:
