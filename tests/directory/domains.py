@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import os
 import time
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
@@ -18,7 +19,8 @@ if TYPE_CHECKING:
 
 __all__ = ["ADDRESS", "NEEDS", "Inline", "computer", "controller", "make_link", "make_provider", "provider"]
 
-ADDRESS = "127.0.20.10"
+ADDRESS = f"127.0.{os.getpid() % 200 + 20}.10"
+"""Of its own for each run: several runs on one computer would share the domain controller's ports."""
 NEEDS = [
     pytest.mark.needs(*PROGRAMS, modules=("ldap",), rights=["root"]),
     pytest.mark.timeout(240),

@@ -1,7 +1,7 @@
 """Users and groups of a domain: two servers, a domain controller, and programs that log on with its tickets.
 
-The servers log on at the domain controller with the keytab of their computer account, by Kerberos with signing
-on port 389.
+The servers log on at the domain controller with the keytab of their computer account, by Kerberos with
+signing on port 389.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import pytest
 from tests.directory.domains import NEEDS, controller
 from tests.directory.test_domain_servers import domain, environment
 from tests.support.processes.remotes import HOST, NAME, READER_HOST
-from tests.support.processes.samba import DomainController
+from tests.support.processes.samba import CONTROLLER, DomainController
 from tests.support.processes.servers import Server, data_directory, until
 
 __all__ = ["controller"]
@@ -30,8 +30,8 @@ pytestmark = [
 
 @pytest.fixture(scope="module")
 def owner(controller: DomainController, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    """A member with a queue for Sales and its administrators: alice is in Sales, through another group; bob is
-    not.
+    """A member with a queue that nobody but administrators may use. alice is in Sales, through another group;
+    bob is not.
     """
     alice, bob = controller.user("alice"), controller.user("bob")
     north = controller.group("North", alice)
@@ -39,9 +39,7 @@ def owner(controller: DomainController, tmp_path_factory: pytest.TempPathFactory
     controller.group("Support", bob)
     path = controller.computer("OWNER")
     controller.service(path, f"host/{HOST}", "host/owner.corp.example")
-    controller.service(
-        f"CN=DC1,OU=Domain Controllers,{path.partition(',CN=Computers,')[2]}", "ldap/" + controller.address
-    )
+    controller.service(CONTROLLER, f"ldap/{controller.address}")
     machine = controller.keytab("OWNER$", f"host/{HOST}")
     given = {
         **environment(controller, "OWNER", user="", password_file="", keytab=str(machine)),
@@ -64,7 +62,9 @@ def owner(controller: DomainController, tmp_path_factory: pytest.TempPathFactory
 
 def test_names_of_the_domain_in_access_lists(controller: DomainController, owner: Server) -> None:
     """By both kinds of names, also those with characters that filters give a meaning."""
-    controller.group("R\\26D (all)*", "CN=alice,CN=Users,DC=corp,DC=example")
+    controller.group("R&D (all)")
+    (changed,) = owner.ok("acl", "grant", "orders", "--user", r"CORP\R&D (all)", "--right", "peek")
+    assert r"CORP\R&D (all)" in {one["name"] for one in changed["entries"]}
     for name in (r"CORP\Sales", r"corp.example\sales", "sales@corp.example"):
         (changed,) = owner.ok(
             "acl", "grant", "orders", "--user", name, "--right", "peek", "--right", "receive"

@@ -16,7 +16,9 @@ from pathlib import Path
 from uuid import UUID
 
 PASSWORD = "Passw0rd!"  # noqa: S105 - of every account of the test domain
+_SECRET = base64.b64encode(f'"{PASSWORD}"'.encode("utf-16-le")).decode()  # as Active Directory takes it
 DOMAIN = "DC=corp,DC=example"
+CONTROLLER = f"CN=DC1,OU=Domain Controllers,{DOMAIN}"
 CONFIGURATION = f"CN=Configuration,{DOMAIN}"
 SITE = f"CN=Default-First-Site-Name,CN=Sites,{CONFIGURATION}"
 PROGRAMS = ("samba", "samba-tool", "ldapsearch", "ldbmodify", "ldbsearch", "openssl")
@@ -180,16 +182,16 @@ class DomainController:
         self.ldif(
             f"dn: {path}\nchangetype: add\nobjectClass: computer\nsAMAccountName: {name}$\n"
             f"userAccountControl: 4096\ndNSHostName: {name.lower()}.corp.example\n"
+            f"msDS-SupportedEncryptionTypes: 24\nunicodePwd:: {_SECRET}\n"
         )
         return path
 
     def user(self, name: str) -> str:
         """Make a user account; returns its distinguished name."""
         path = f"CN={name},CN=Users,{DOMAIN}"
-        secret = base64.b64encode(f'"{PASSWORD}"'.encode("utf-16-le")).decode()
         self.ldif(
             f"dn: {path}\nchangetype: add\nobjectClass: user\nsAMAccountName: {name}\n"
-            f"userPrincipalName: {name}@CORP.EXAMPLE\nuserAccountControl: 512\nunicodePwd:: {secret}\n"
+            f"userPrincipalName: {name}@CORP.EXAMPLE\nuserAccountControl: 512\nunicodePwd:: {_SECRET}\n"
         )
         return path
 
@@ -201,14 +203,9 @@ class DomainController:
         return path
 
     def service(self, path: str, *names: str) -> None:
-        """Give a computer account, which then has PASSWORD, names of services for tickets with AES."""
-        secret = base64.b64encode(f'"{PASSWORD}"'.encode("utf-16-le")).decode()
+        """Give the computer account `path` names of services, for which there are tickets then."""
         listed = "".join(f"servicePrincipalName: {name}\n" for name in names)
-        self.ldif(
-            f"dn: {path}\nchangetype: modify\nadd: servicePrincipalName\n{listed}-\n"
-            "replace: msDS-SupportedEncryptionTypes\nmsDS-SupportedEncryptionTypes: 24\n-\n"
-            f"replace: unicodePwd\nunicodePwd:: {secret}\n"
-        )
+        self.ldif(f"dn: {path}\nchangetype: modify\nadd: servicePrincipalName\n{listed}")
 
     def keytab(self, *principals: str) -> Path:
         """A keytab with the keys of these principals."""

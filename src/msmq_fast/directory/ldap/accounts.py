@@ -51,13 +51,16 @@ class Accounts:
         self._domain: DomainNames | None = None
 
     def domain(self) -> DomainNames:
-        """Return the names of the domain, which are read once."""
+        """Return the names of the domain, which are read once. Each operation begins here: the question to
+        the domain controller finds another one if the last one does not answer.
+        """
+        self._link.prefer()
+        root = self._link.root()
         if self._domain is None:
-            self._domain = self._read_domain()
+            self._domain = self._read_domain(root)
         return self._domain
 
-    def _read_domain(self) -> DomainNames:
-        root = self._link.root()
+    def _read_domain(self, root: Entry) -> DomainNames:
         path = (root.first("defaultNamingContext") or b"").decode()
         configuration = (root.first("configurationNamingContext") or b"").decode()
         account = None
