@@ -38,7 +38,10 @@ VOLATILE = {
     "number", "since", "closed", "qm_guid",
 }  # fmt: skip
 
-WITHOUT = {"serve", "help", "completion", "config schema", "domain status", "domain join", "domain leave"}
+WITHOUT = {
+    "serve", "help", "completion", "config schema", "domain status", "domain join", "domain leave",
+    "domain explain",
+}  # fmt: skip
 """Commands without JSON. The goldens of all but `serve` are text files, or the published schema. Those of
 `domain` need a domain: tests/directory/test_domain_servers.py reads their JSON.
 """
@@ -262,6 +265,9 @@ def directory(check: Any, tmp_path: Path) -> None:
     file = str(tmp_path / "directory.json")
     check("directory-export", "directory", "export", file, "--type", "Site")
     check("directory-import", "directory", "import", file)
+    check("", "directory", "create", "Queue", r"Pathname=THERE\found", "Label=Found")
+    check("queue-find", "queue", "find", "--label", "found")
+    check("", "directory", "delete", "Queue", r"THERE\found")
     check("directory-delete", "directory", "delete", "Site", "Berlin")
     definitions = tmp_path / "definitions.json"
     check("definitions-export", "definitions", "export", str(definitions), counters=True)

@@ -16,7 +16,7 @@ import pytest
 from tests.directory.domains import NEEDS, controller
 from tests.directory.test_domain_servers import domain, environment
 from tests.support.processes.remotes import HOST, NAME, READER_HOST
-from tests.support.processes.samba import CONTROLLER, DomainController
+from tests.support.processes.samba import DomainController
 from tests.support.processes.servers import Server, data_directory, until
 
 __all__ = ["controller"]
@@ -26,6 +26,12 @@ pytestmark = [
     pytest.mark.needs(modules=("gssapi",)),
     pytest.mark.long(seconds=12),
 ]
+
+
+def kerberos(controller: DomainController) -> dict[str, str]:
+    """The environment of programs that ask this domain controller for tickets."""
+    _, config = controller.keytab("Administrator")
+    return {"KRB5_CONFIG": str(config), "KRB5CCNAME": f"FILE:{controller.folder}/nobody"}
 
 
 @pytest.fixture(scope="module")
@@ -39,11 +45,10 @@ def owner(controller: DomainController, tmp_path_factory: pytest.TempPathFactory
     controller.group("Support", bob)
     path = controller.computer("OWNER")
     controller.service(path, f"host/{HOST}", "host/owner.corp.example")
-    controller.service(CONTROLLER, f"ldap/{controller.address}")
-    machine = controller.keytab("OWNER$", f"host/{HOST}")
+    machine = controller.keys("OWNER$", f"host/{HOST}")
     given = {
         **environment(controller, "OWNER", user="", password_file="", keytab=str(machine)),
-        **controller.kerberos,
+        **kerberos(controller),
         "MSMQ_FAST_RPC__KEYTAB": str(machine),
         "MSMQ_FAST_SECURITY__AUDIT_INTERVAL": "0",
     }
@@ -105,11 +110,11 @@ def reading(
 ) -> Server:
     """A server of its own that reads queues of others with a domain user's tickets."""
     given = {
-        **controller.kerberos,
+        **kerberos(controller),
         "MSMQ_FAST_REMOTE__EPM_PORT": str(owner.port("epm")),
         "MSMQ_FAST_REMOTE__USER": user,
         "MSMQ_FAST_REMOTE__DOMAIN": "CORP.EXAMPLE",
-        "MSMQ_FAST_REMOTE__KEYTAB": str(controller.keytab(user)),
+        "MSMQ_FAST_REMOTE__KEYTAB": str(controller.keys(user)),
         "MSMQ_FAST_REMOTE__AUTHENTICATION": authentication,
     }
     return Server(data, "--name", "READER", host=READER_HOST, environment=given).start()

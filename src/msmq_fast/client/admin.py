@@ -309,11 +309,15 @@ class SessionAdmin(Subject):
 class DirectoryAdmin(Subject):
     """Objects of the directory. Each object is a map of its attributes, which depend on its type."""
 
-    async def all(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
+    async def all(
+        self, kind: str, after: str = "", limit: int = 1000, where: Sequence[Sequence[Any]] = ()
+    ) -> list[dict[str, Any]]:
         """Return up to `limit` objects of a type (`Queue`, `Site`, …) in the order of their GUIDs, starting
-        after the GUID `after`.
+        after the GUID `after`. `where` has conditions that must all be met, each as (attribute, operator,
+        value), for example `("Label", "=", "Orders")`.
         """
-        return list(await self._link.request(Frame.LIST_DIRECTORY, [kind, after, limit]))
+        conditions = [list(one) for one in where]
+        return list(await self._link.request(Frame.LIST_DIRECTORY, [kind, after, limit, conditions]))
 
     async def get(self, kind: str, name: str) -> dict[str, Any]:
         """Return one object, by its GUID or its unique name."""

@@ -294,11 +294,14 @@ class SessionAdmin(Wrapper[_admin.SessionAdmin]):
 class DirectoryAdmin(Wrapper[_admin.DirectoryAdmin]):
     """Objects of the directory. Each object is a map of its attributes, which depend on its type."""
 
-    def all(self, kind: str, after: str = "", limit: int = 1000) -> list[dict[str, Any]]:
+    def all(
+        self, kind: str, after: str = "", limit: int = 1000, where: Sequence[Sequence[Any]] = ()
+    ) -> list[dict[str, Any]]:
         """Return up to `limit` objects of a type (`Queue`, `Site`, …) in the order of their GUIDs, starting
-        after the GUID `after`.
+        after the GUID `after`. `where` has conditions that must all be met, each as (attribute, operator,
+        value), for example `("Label", "=", "Orders")`.
         """
-        return run(self._inner.all(kind, after, limit))
+        return run(self._inner.all(kind, after, limit, where))
 
     def get(self, kind: str, name: str) -> dict[str, Any]:
         """Return one object, by its GUID or its unique name."""

@@ -149,7 +149,7 @@ RULES: Mapping[ObjectType, Rules] = {
     ObjectType.QUEUE: Rules(
         ("Pathname",),
         ("Pathname",),
-        ("FullPath",),
+        ("FullPath", "Label", "Type"),
         ("Pathname", "QualifiedPathname", "Transactional", "PrivateQueueNumber"),
         ("FullPath", "DirectoryPath", *_TIMES),
     ),

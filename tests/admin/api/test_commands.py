@@ -32,6 +32,7 @@ WITHOUT = {
     "import": "a stream of any length; the application protocol has it",
     "queue import": "reads definitions of Windows from a file, and calls `queues.create`",
     "directory export": "`directory.list`, one type after the other",
+    "queue find": "`directory.list` of the type Queue; the command filters",
     "acl deny": PATCH,
     "acl revoke": PATCH,
     "acl chown": PATCH,
@@ -51,6 +52,7 @@ WITHOUT = {
     "domain status": DOMAIN,
     "domain join": DOMAIN,
     "domain leave": DOMAIN,
+    "domain explain": DOMAIN,
     "completion": TERMINAL,
     "help": TERMINAL,
 }

@@ -18,7 +18,6 @@ from uuid import UUID
 PASSWORD = "Passw0rd!"  # noqa: S105 - of every account of the test domain
 _SECRET = base64.b64encode(f'"{PASSWORD}"'.encode("utf-16-le")).decode()  # as Active Directory takes it
 DOMAIN = "DC=corp,DC=example"
-CONTROLLER = f"CN=DC1,OU=Domain Controllers,{DOMAIN}"
 CONFIGURATION = f"CN=Configuration,{DOMAIN}"
 SITE = f"CN=Default-First-Site-Name,CN=Sites,{CONFIGURATION}"
 PROGRAMS = ("samba", "samba-tool", "ldapsearch", "ldbmodify", "ldbsearch", "openssl")
@@ -207,25 +206,21 @@ class DomainController:
         listed = "".join(f"servicePrincipalName: {name}\n" for name in names)
         self.ldif(f"dn: {path}\nchangetype: modify\nadd: servicePrincipalName\n{listed}")
 
-    def keytab(self, *principals: str) -> Path:
-        """A keytab with the keys of these principals."""
+    def grant(self, path: str, entries: str) -> None:
+        """Add entries, as text (SDDL), to the access list of an object."""
+        self._tool(
+            "dsacl", "set", f"--objectdn={path}", f"--sddl={entries}",
+            "-H", f"{self.folder}/private/sam.ldb", "-s", str(self._config),
+        )  # fmt: skip
+
+    def keys(self, *principals: str) -> Path:
+        """A keytab with the keys of all these principals."""
         path = self.folder / f"{principals[0].translate(str.maketrans('/$', '--'))}.keytab"
         for principal in principals:
             self._tool(
                 "domain", "exportkeytab", str(path), f"--principal={principal}", "-s", str(self._config)
             )
         return path
-
-    @property
-    def kerberos(self) -> dict[str, str]:
-        """The environment of programs that ask this domain controller for tickets."""
-        config = self.folder / "krb5.conf"
-        config.write_text(
-            "[libdefaults]\ndefault_realm = CORP.EXAMPLE\ndns_lookup_kdc = false\n"
-            "dns_lookup_realm = false\nrdns = false\ndns_canonicalize_hostname = false\n"
-            f"[realms]\nCORP.EXAMPLE = {{\n  kdc = {self.address}\n}}\n"
-        )
-        return {"KRB5_CONFIG": str(config), "KRB5CCNAME": f"FILE:{self.folder}/nobody"}
 
     def search(self, condition: str, *attributes: str, base: str = DOMAIN) -> list[dict[str, list[bytes]]]:
         """What another program reads: the attributes of each entry, with their values."""

@@ -10,7 +10,7 @@ from msmq_fast.app.session import Handler, Session
 from msmq_fast.directory.document import Outcome, entry_of, object_of, put
 from msmq_fast.directory.filters import Condition, Operator
 from msmq_fast.directory.names import QueuePath, get_queue_path
-from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject
+from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject, attribute_kind
 from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
 from msmq_fast.directory.results import for_applications
 from msmq_fast.protocol.errors import IllegalFormatName, InvalidParameter
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.queues.queue import Queue
 
 _MAX_PAGE = 1000
+_MAX_CONDITIONS = 16
 _FORMAT_NAMES = ("PUBLIC", "PRIVATE", "DIRECT")
 _TYPE = Field("object", str)
 _NAME = Field("name", str)
@@ -91,17 +92,37 @@ def _shown(session: Session, item: DirectoryObject) -> dict[str, Any]:
 
 
 def _list(session: Session, request_id: int, payload: memoryview) -> None:
-    title, after, limit = arguments(
-        payload, _TYPE, Field("after", str, default=""), Field("limit", int, default=_MAX_PAGE)
+    title, after, limit, where = arguments(
+        payload,
+        _TYPE,
+        Field("after", str, default=""),
+        Field("limit", int, default=_MAX_PAGE),
+        Field("where", list, default=[]),
     )
     kind = _kind(title)
+    conditions = [_condition(kind, one) for one in where[:_MAX_CONDITIONS]]
+    if len(where) > _MAX_CONDITIONS:
+        raise InvalidParameter(f"where has {len(where)} conditions; at most {_MAX_CONDITIONS} are allowed")
     try:
-        conditions = (Condition(IDENTIFIER, Operator.GREATER_THAN, UUID(after)),) if after else ()
+        conditions += [Condition(IDENTIFIER, Operator.GREATER_THAN, UUID(after))] if after else []
     except ValueError:
         raise InvalidParameter("after must be the Identifier of an object, or empty") from None
     events = session.manager.directory.events
     found = events.all(kind, conditions, limit=min(limit, _MAX_PAGE))
     session.when(request_id, for_applications(found), lambda items: _visible(session, items))
+
+
+def _condition(kind: ObjectType, given: Any) -> Condition:
+    """Return a condition from its map in the request. Raises InvalidParameter."""
+    if not isinstance(given, list) or len(given) != 3 or not all(isinstance(one, str) for one in given[:2]):
+        raise InvalidParameter("a condition in where must be [attribute, operator, value]")
+    attribute, sign, value = given
+    try:
+        known = attribute_kind(kind, attribute)
+        wanted = known.from_json([value])[0] if known.many else known.from_json(value)
+        return Condition(attribute, Operator(sign), wanted)
+    except ValueError as error:
+        raise InvalidParameter(f"where: {error}") from None
 
 
 def _visible(session: Session, items: list[DirectoryObject]) -> list[dict[str, Any]]:

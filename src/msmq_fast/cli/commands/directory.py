@@ -9,6 +9,7 @@ import json
 import sys
 from typing import Any
 
+from msmq_fast.cli.directoryentries import all_entries
 from msmq_fast.cli.inputs import read_input, write_output
 from msmq_fast.cli.session import add_client, connected, converse
 from msmq_fast.client.connection import Connection
@@ -160,12 +161,7 @@ async def _delete(connection: Connection, arguments: argparse.Namespace) -> int:
 
 
 async def _all(connection: Connection, kind: ObjectType) -> list[DirectoryObject]:
-    entries: list[dict[str, Any]] = []
-    while page := await connection.admin.directory.all(
-        kind.title, entries[-1][IDENTIFIER] if entries else ""
-    ):
-        entries += page
-    return [object_of(entry) for entry in entries]
+    return [object_of(entry) for entry in await all_entries(connection, kind.title)]
 
 
 async def _one(connection: Connection, arguments: argparse.Namespace) -> DirectoryObject:

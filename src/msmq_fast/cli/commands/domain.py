@@ -5,13 +5,15 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from msmq_fast.cli.confirm import add_yes, asks, confirm
 from msmq_fast.cli.endpoint import add_configuration, configured
+from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.terminal.commands import Command, Example, Group, members
-from msmq_fast.terminal.output import add_output, show
+from msmq_fast.terminal.output import Form, add_output, show, show_table
 from msmq_fast.terminal.parser import Parser
 
 if TYPE_CHECKING:
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
     from msmq_fast.config.sections import Config
     from msmq_fast.directory.ldap.accounts import Accounts
     from msmq_fast.directory.ldap.domain import Domain
+    from msmq_fast.directory.ldap.rights import Need
     from msmq_fast.store.store import Store
 
 __all__ = ["COMMAND"]
@@ -120,7 +123,7 @@ def _status(arguments: argparse.Namespace) -> int:
 def _join(arguments: argparse.Namespace) -> int:
     from uuid import UUID
 
-    from msmq_fast.directory.objects import DirectoryObject
+    from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
     from msmq_fast.directory.objecttypes import ObjectType
     from msmq_fast.directory.results import DirectoryError
     from msmq_fast.store.schema import MetaName
@@ -128,15 +131,22 @@ def _join(arguments: argparse.Namespace) -> int:
     config = configured(arguments)
     domain, facts, name = _own(config)
     created = facts["guid"] is None
-    if created:
-        values: dict[str, Any] = {"ComputerName": name, "RoutingServer": config.mqqb.router}
-        if config.directory.site:
-            values["SiteIdentifierList"] = (UUID(config.directory.site),)
+    values: dict[str, Any] = {"ComputerName": name, "RoutingServer": config.mqqb.router}
+    if config.directory.site:
+        values["SiteIdentifierList"] = (UUID(config.directory.site),)
+    if created or config.mqqb.router:
         try:
-            made = domain.create(DirectoryObject(ObjectType.QUEUE_MANAGER, values))
+            if created:
+                made = domain.create(DirectoryObject(ObjectType.QUEUE_MANAGER, values))
+            else:  # its objects in the site may be missing
+                own = DirectoryObject(ObjectType.QUEUE_MANAGER, {IDENTIFIER: UUID(facts["guid"])})
+                made = domain.write(own, {"RoutingServer": True})
         except DirectoryError as error:
+            why = str(error)
+            if isinstance(error.for_applications(), AccessDenied):
+                why = _advice(config, name) or why
             raise CommandError(
-                Exit.FAILURE, f"cannot create the object of the computer {name}: {error}"
+                Exit.FAILURE, f"cannot create the object of the computer {name}: {why}"
             ) from None
         facts |= {"object": made["FullPath"], "guid": str(made.identifier)}
     guid = UUID(facts["guid"])
@@ -175,6 +185,57 @@ def _refuse_public_queues(store: Store) -> None:
             f"the store has public queues, such as {found[0]}: export and delete them, join the domain, and "
             "create them again",
         )
+
+
+def _needs(config: Config, name: str) -> tuple[str, list[Need]]:
+    """Return the name of the account that logs on at the domain, and the rights that it needs."""
+    from msmq_fast.directory.ldap.rights import Rights
+    from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
+    from msmq_fast.server.domain import link_of
+
+    try:
+        rights = Rights(link_of(config.directory))
+        account = rights.account()
+        known = _accounts(config).names([account]).get(account)
+        needs = rights.needs(name, router=config.mqqb.router)
+    except DirectoryError as error:
+        away = error.result is DirectoryOperationResult.NOT_CONNECTED
+        raise CommandError(Exit.UNREACHABLE if away else Exit.FAILURE, str(error)) from None
+    return str(account) if known is None else known.name, needs
+
+
+def _explain(arguments: argparse.Namespace) -> int:
+    from msmq_fast.server.settings import queue_manager_settings
+
+    config = configured(arguments)
+    _domain(config)  # complains about what the configuration lacks
+    account, needs = _needs(config, queue_manager_settings(config).computer_name)
+    if arguments.form is Form.JSON:
+        for need in needs:
+            show({"account": account, **asdict(need)}, arguments.form)
+    else:
+        show({"account": account}, arguments.form)
+        rows = [asdict(need) | {"granted": "yes" if need.granted else "no"} for need in needs]
+        show_table(rows, ("granted", "purpose", "right", "object"), arguments.form, fold=True)
+        missing = {need.object: "" for need in needs if not need.granted}
+        for need in needs:
+            if not need.granted and need.grant not in missing[need.object]:
+                missing[need.object] += need.grant
+        for path, grant in missing.items():
+            print(f"add to the access list of {path}:\n  {grant}")
+    return Exit.OK if all(need.granted for need in needs) else Exit.FAILURE
+
+
+def _advice(config: Config, name: str) -> str:
+    """Return which right is missing, as the end of an error's line."""
+    account, needs = _needs(config, name)
+    for need in needs:
+        if not need.granted:
+            return (
+                f"the account {account} needs the right to {need.right} at {need.object}: an administrator "
+                f"adds {need.grant} to its access list; `msmq-fast domain explain` lists all rights"
+            )
+    return ""
 
 
 def _leave(arguments: argparse.Namespace) -> int:
@@ -222,6 +283,18 @@ COMMAND = Group(
             run=_join,
             add_arguments=_add_status,
             examples=(Example("--config /etc/msmq-fast.toml", "before the first start, or later"),),
+        ),
+        Command(
+            name="explain",
+            help="show what is created in the domain, and which rights for it are missing",
+            description="""Logs on as the server does and changes nothing. The computer's own account, which a
+                keytab gives, usually has the rights below its computer object; another account gets them from
+                an administrator: add the shown entries to the access list of the object, for example with
+                `samba-tool dsacl set --sddl`, or with dsacls on Windows. The exit code is 1 if a right is
+                missing.""",
+            run=_explain,
+            add_arguments=_add_status,
+            examples=(Example("", "before `domain join`, with an account of least rights"),),
         ),
         Command(
             name="leave",

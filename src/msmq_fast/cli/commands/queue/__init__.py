@@ -13,6 +13,7 @@ COMMAND = Group(
         {
             "create": f"{_HERE}.create",
             "list": f"{_HERE}.list",
+            "find": f"{_HERE}.find",
             "show": f"{_HERE}.show",
             "set": f"{_HERE}.set",
             "delete": f"{_HERE}.delete",
