@@ -2,24 +2,31 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import pytest
 
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE
+from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
+from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
 from msmq_fast.directory.results import DirectoryOperationResult as Result
 from msmq_fast.protocol.errors import AccessDenied
+from msmq_fast.security.acl import Ace, AceFlag, AceType, Acl
+from msmq_fast.security.descriptor import SecurityDescriptor
+from msmq_fast.security.sid import Sid
 from tests.directory.domains import NEEDS, computer, controller, make_link, make_provider
 from tests.support.processes.samba import DOMAIN, PASSWORD, DomainController
-from tests.support.worlds.directories import machine, queue
+from tests.support.worlds.directories import everything, machine, queue
+from tests.support.worlds.domains import SEND_ONLY, allowed
 
 if TYPE_CHECKING:
     from msmq_fast.directory.ldap.link import LdapLink
 
 __all__ = ["computer", "controller"]
 
-pytestmark = [*NEEDS, pytest.mark.long(seconds=5)]
+pytestmark = [*NEEDS, pytest.mark.long(seconds=10)]
 
 
 @pytest.fixture
@@ -134,8 +141,49 @@ def test_what_an_account_without_rights_may(controller: DomainController, comput
     owner.delete(machine(computer)).result()
 
 
-def _queues(provider: Any) -> list[Any]:
-    from msmq_fast.directory.objecttypes import ObjectType
-    from tests.support.worlds.directories import everything
+@pytest.mark.rule("SM-058", "SM-064", "SM-081")
+def test_rights_in_the_domain_are_those_of_the_queue(
+    controller: DomainController, link: LdapLink, computer: str
+) -> None:
+    """An account with all rights below CN=msmq manages the queues there. A user that may send to a queue and
+    read its properties may not change its object.
+    """
+    owner = make_provider(controller)
+    owner.create(machine(computer)).result()
+    place = f"CN=msmq,CN={computer},CN=Computers,{DOMAIN}"
+    keeper = _sid(link, controller.user(f"keeper-{computer}"))
+    _grant(link, place, keeper)
+    own = make_provider(controller, f"keeper-{computer}@CORP.EXAMPLE")
+    made = own.create(queue(rf"{computer}\q", Label="kept", Security=SEND_ONLY)).result()
+    named = DirectoryObject(ObjectType.QUEUE, {IDENTIFIER: made})
+    own.write(named.changed({"Label": "changed", "Security": SEND_ONLY})).result()
+    controller.user(f"sender-{computer}")
+    sender = make_provider(controller, f"sender-{computer}@CORP.EXAMPLE")
+    (found,) = [item for item in _queues(sender) if item.identifier == made]
+    assert found["Label"] == "changed"
+    assert allowed(found["Security"]) == allowed(SEND_ONLY)
+    for denied in (sender.write(found.changed({"Label": "mine"}), ("Label",)), sender.delete(found)):
+        error = denied.exception()
+        assert isinstance(error, DirectoryError)
+        assert isinstance(error.for_applications(), AccessDenied)
+    own.delete(named).result()
+    owner.delete(machine(computer)).result()
 
+
+def _sid(link: LdapLink, path: str) -> Sid:
+    (entry,) = link.search(path, BASE, "(objectClass=*)", ["objectSid"])
+    return Sid.from_bytes(entry.attributes["objectsid"][0])
+
+
+def _grant(link: LdapLink, path: str, who: Sid) -> None:
+    """Give an account all rights to an entry and to what is created below it."""
+    (entry,) = link.search(path, BASE, "(objectClass=*)", ["nTSecurityDescriptor"])
+    old = SecurityDescriptor.from_bytes(entry.attributes["ntsecuritydescriptor"][0])
+    assert old.dacl is not None
+    full = Ace.build(AceType.ACCESS_ALLOWED, 0x000F_01FF, who, AceFlag.CONTAINER_INHERIT)
+    new = replace(old, dacl=Acl((full, *old.dacl.aces), 4))
+    link.modify(path, {"nTSecurityDescriptor": [new.encoded]})
+
+
+def _queues(provider: Any) -> list[Any]:
     return everything(provider, ObjectType.QUEUE)

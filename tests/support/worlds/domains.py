@@ -21,7 +21,7 @@ from msmq_fast.store.completion import Completion
 from tests.support.worlds.activedirectory import CONFIGURATION, DOMAIN, SITE, ActiveDirectory
 from tests.support.worlds.directories import OTHER, OWN, WALL, World, everything, machine, site
 
-__all__ = ["SEND_ONLY", "DomainWorld", "Inline", "SambaWorld"]
+__all__ = ["SEND_ONLY", "DomainWorld", "Inline", "SambaWorld", "allowed"]
 
 T = TypeVar("T")
 
