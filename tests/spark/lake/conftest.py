@@ -31,8 +31,17 @@ def small(spark: SparkSession) -> SparkSession:
 
 
 @pytest.fixture(scope="session")
-def play(small: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Play:
+def few(spark: SparkSession) -> SparkSession:
+    """As the lake's verbs prepare it for few rows, which the driver reads and writes itself."""
+    found = session.prepared(spark)
+    for key, value in (SMALL | session.FEW).items():
+        found.conf.set(key, value)
+    return found
+
+
+@pytest.fixture(scope="session")
+def play(few: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Play:
     """Six pairs of queue managers with every kind of fault, archived and audited. Do not change it."""
     from tests.spark.lake.plays import Play
 
-    return Play(small, tmp_path_factory.mktemp("play"), range(6))
+    return Play(few, tmp_path_factory.mktemp("play"), range(6))

@@ -36,6 +36,8 @@ _READ: Final = ("bronze/events", "bronze/counters", "silver/events")
 """The tables whose size tells how much an audit has to read."""
 _SMALL_BYTES: Final = 16 << 20
 """Bytes of these tables, about half a million events, up to which a small session needs less time."""
+_FEW_ROWS: Final = 50_000
+"""Rows of these tables up to which the driver reads and writes all tables."""
 
 _WINDOWS_UP_TO: Final = 200_000
 """Number of events up to which sorting them twice costs less than starting the Python workers that follow
@@ -137,8 +139,13 @@ class _Engine:
     @cached_property
     def spark(self) -> SparkSession:
         """The session."""
-        size = sum(file.size for name in _READ for file in self.lake.table(name).files())
-        return session.start("audit", small=size < _SMALL_BYTES)
+        files = [file for name in _READ for file in self.lake.table(name).files()]
+        data = session.Data.LARGE
+        if sum(file.rows for file in files) <= _FEW_ROWS:
+            data = session.Data.FEW
+        elif sum(file.size for file in files) < _SMALL_BYTES:
+            data = session.Data.SMALL
+        return session.start("audit", data=data)
 
 
 def _audit_all(engine: _Engine, days: list[date], rules: Rules) -> set[date]:

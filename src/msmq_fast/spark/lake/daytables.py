@@ -103,8 +103,8 @@ class DayTables:
         """Returns an intermediate result that several tables need, computed once, until the end of the
         audit.
         """
-        from pyspark import StorageLevel
+        from msmq_fast.spark.lake import frames
 
-        self._kept.append(rows.persist(StorageLevel.DISK_ONLY))
+        self._kept.append(frames.kept(rows))
         self._done()
         return self._kept[-1]

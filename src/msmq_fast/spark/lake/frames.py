@@ -1,7 +1,9 @@
 """DataFrames over the files of a lake, without a jar.
 
 Spark itself reads the files of a local lake. Of an object store, tasks in Python read them. Tasks in Python
-write all files, so that they are the same everywhere.
+write all files, so that they are the same everywhere. In a session for few rows (`session.IN_DRIVER`), the
+driver reads and writes the files with the same functions, because starting Python workers, and the Parquet
+reader of the JVM, costs more than the rows.
 """
 
 from __future__ import annotations
@@ -18,16 +20,19 @@ from pyspark.sql.datasource import DataSource, DataSourceReader, InputPartition
 from msmq_fast.spark.lake.delta import File, Landed, Partition
 from msmq_fast.spark.lake.files import LANDED, Files, groups, landed_rows, split
 from msmq_fast.spark.lake.layout import Lake
+from msmq_fast.spark.lake.session import IN_DRIVER
 from msmq_fast.spark.lake.tables import struct
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructType
 
-__all__ = ["LakeFiles", "arrow_of", "landed", "read", "whole", "write"]
+__all__ = ["LakeFiles", "arrow_of", "kept", "landed", "read", "whole", "write"]
 
 _TASK_BYTES: Final = 64 << 20
 _ROWS: Final = 16_384
+_DRIVER_ROWS: Final = 50_000
+"""The maximum number of rows that the driver reads: it holds them in memory."""
 _DDL: Final = ", ".join(
     f"`{field.name}` {'STRING' if pa.types.is_string(field.type) else 'BIGINT'}" for field in LANDED
 )
@@ -44,7 +49,11 @@ def read(
     files = list(files)
     schema = struct(columns) if isinstance(columns, dict) else columns
     if not files:
-        return spark.createDataFrame([], schema)
+        return _local(spark, (), schema)
+    if _in_driver(spark) and sum(file.rows for file in files) <= _DRIVER_ROWS:
+        reader = _Reader(lake.root, table, [], arrow_of(schema))
+        share = _Share([(file.path, file.size, file.partition) for file in files])
+        return _local(spark, reader.read(share), schema)
     if lake.local:
         paths = [lake.path(table, file.path) for file in files]
         rows = spark.read.schema(schema).option("basePath", lake.path(table)).parquet(*paths)
@@ -60,6 +69,25 @@ def whole(spark: SparkSession, lake: Lake, table: str, columns: dict[str, str] |
     return read(spark, lake, table, columns, lake.table(table).files())
 
 
+def kept(rows: DataFrame) -> DataFrame:
+    """Returns an intermediate result that is computed once. Call `unpersist` when it is no longer needed."""
+    from pyspark import StorageLevel
+
+    if _in_driver(rows.sparkSession):
+        return _local(rows.sparkSession, rows.toArrow().to_batches(), rows.schema)
+    return rows.persist(StorageLevel.DISK_ONLY)
+
+
+def _in_driver(spark: SparkSession) -> bool:
+    return spark.conf.get(IN_DRIVER, "false") == "true"
+
+
+def _local(spark: SparkSession, batches: Iterable[pa.RecordBatch], schema: StructType) -> DataFrame:
+    """Returns rows of the driver. Without any batch, PySpark could not tell the types of lists."""
+    empty = pa.RecordBatch.from_pylist([], schema=arrow_of(schema))
+    return spark.createDataFrame(pa.Table.from_batches(list(batches) or [empty]), schema)
+
+
 def write(
     rows: DataFrame, lake: Lake, table: str, *, by: Sequence[str] = (), partition: Partition | None = None
 ) -> list[Landed]:
@@ -69,7 +97,10 @@ def write(
     if there are no rows and no columns `by`.
     """
     filing = _Filing(lake.root, table, tuple(by), partition or {})
-    found = [Landed(*row) for row in rows.mapInArrow(filing, _DDL).collect()]
+    if _in_driver(rows.sparkSession):
+        found = filing.file(rows.toArrow().to_batches())
+    else:
+        found = [Landed(*row) for row in rows.mapInArrow(filing, _DDL).collect()]
     if not found and not by:
         files = Files(lake)
         files.write(table, arrow_of(rows.schema).empty_table(), partition)
@@ -102,17 +133,20 @@ class _Filing:
     partition: Partition
 
     def __call__(self, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield landed_rows(self.file(batches))
+
+    def file(self, batches: Iterable[pa.RecordBatch]) -> list[Landed]:
+        """Writes the rows, and returns descriptions of the files. Raises OSError, after deleting them."""
         files = Files(Lake(self.lake))
         try:
             for rows in groups(batches):
                 if rows.num_rows:
                     for partition, part in split(rows, self.by):
                         files.write(self.table, part, self.partition | partition)
-            found = files.close()
+            return files.close()
         except BaseException:
             files.abandon()
             raise
-        yield landed_rows(found)
 
 
 class LakeFiles(DataSource):

@@ -8,6 +8,7 @@ import sys
 import tempfile
 from collections.abc import Mapping, MutableMapping
 from contextvars import ContextVar
+from enum import Enum
 from typing import TYPE_CHECKING, Final
 
 from msmq_fast.spark.lake import jvm
@@ -41,8 +42,13 @@ _MASTER: Final = "local[*,3]"
 VERBOSE: Final = ContextVar("VERBOSE", default=False)
 """Whether the running command shows what Spark and its Java write."""
 
-_SMALL_JAVA: Final = "-XX:+UseSerialGC -XX:TieredStopAtLevel=1"
-"""The optimizing compiler of Java would cost more than it saves, as would other collectors."""
+_SMALL_JAVA: Final = (
+    "-XX:+UseSerialGC -XX:TieredStopAtLevel=1 "
+    "-XX:+IgnoreUnrecognizedVMOptions -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote"
+)
+"""The optimizing compiler of Java would cost more than it saves, as would other collectors, and verifying the
+20,000 classes of Spark's jars takes a tenth of the time of a small audit.
+"""
 _SMALL_CORE: Final = {
     "spark.shuffle.compress": "false",
     "spark.shuffle.spill.compress": "false",
@@ -58,17 +64,32 @@ _SMALL: Final = {
 """Settings for a small lake. A session with them takes a third of the processor time for the audit of a few
 messages, but several times as long for millions of events.
 """
+IN_DRIVER: Final = "spark.msmq.lake.inDriver"
+"""The setting of a session in which the driver reads and writes the files of the lake (frames.py)."""
+FEW: Final = {IN_DRIVER: "true", "spark.sql.leafNodeDefaultParallelism": "1"}
+"""Settings for few rows, in addition to those for a small lake."""
 
 
-def start(name: str, *, small: bool = False) -> SparkSession:
+class Data(Enum):
+    """How much data a session has to process: as few rows as the driver can hold, so little data that a
+    session for much would cost more than the data, or any amount.
+    """
+
+    FEW = "few"
+    SMALL = "small"
+    LARGE = "large"
+
+
+def start(name: str, *, data: Data = Data.LARGE) -> SparkSession:
     """Returns the session of `spark-submit` if there is one, otherwise a local one that uses all processors,
-    unless the configuration of Spark names another master. `small`: whether the session has little data to
-    process; ignored on a cluster. Raises CommandError if Java does not start.
+    unless the configuration of Spark names another master. `data` is ignored on a cluster. Raises
+    CommandError if Java does not start.
     """
     from pyspark import SparkConf, SparkContext
     from pyspark.sql import SparkSession
 
     tuned = _SETTINGS
+    small = data is not Data.LARGE
     if SparkSession.getActiveSession() is None and not _is_remote():
         _complete(os.environ)
         gateway = jvm.launch(os.environ, verbose=VERBOSE.get(), options=_SMALL_JAVA if small else "")
@@ -87,7 +108,7 @@ def start(name: str, *, small: bool = False) -> SparkSession:
             for key, value in settings.items():
                 if not known.contains(key):
                     chosen.set(key, value)
-            tuned = _SETTINGS | (_SMALL if small else {})
+            tuned = _SETTINGS | (_SMALL if small else {}) | (FEW if data is Data.FEW else {})
         SparkContext(conf=chosen, gateway=gateway)
     return prepared(SparkSession.builder.getOrCreate(), tuned)
 
