@@ -252,8 +252,10 @@ class Table:
 
         from msmq_fast.spark.lake.comments import commented
 
-        wanted = commented(schema)
         table = self.delta()
+        if table is not None and self._has(table, schema.names):
+            return table
+        wanted = commented(schema)
         if table is None:
             with contextlib.suppress(DeltaError):  # another process has just created it
                 DeltaTable.create(
@@ -274,6 +276,10 @@ class Table:
                 raise Conflict(f"{self.name}: {_line(error)}") from error
             table.update_incremental()
         return table
+
+    @staticmethod
+    def _has(table: DeltaTable, columns: Sequence[str]) -> bool:
+        return {*columns} <= {field.name for field in table.schema().fields}
 
     def _log(self, versions: Iterable[int]) -> Iterator[list[dict[str, Any]] | None]:
         """Yields, for each version in order, the files that its commit added; None if the log no longer has

@@ -158,14 +158,23 @@ def _unknown(lake: Lake, bodies: pa.ChunkedArray, names: pa.ChunkedArray, stored
     `stored`, nor a recent batch has stored.
     """
     known = pc.is_in(names, value_set=_recent(lake))
-    fresh = []
-    for name, found in zip(names.to_pylist(), known.to_pylist(), strict=True):
-        new = name is not None and not found and name not in stored
-        if new:
-            stored.add(name)
-        fresh.append(new)
-    rows = pa.table({"body_sha256": names, "body": bodies}).filter(pa.array(fresh, pa.bool_()))
+    fresh = pc.and_(pc.invert(known), pc.and_(pc.is_valid(names), _first_of_each(names)))
+    rows = pa.table({"body_sha256": names, "body": bodies}).filter(fresh)
+    if stored:  # a later group of the task
+        ours = pa.array([name in stored for name in rows.column(0).to_pylist()], pa.bool_())
+        rows = rows.filter(pc.invert(ours))
+    stored.update(rows.column(0).to_pylist())
     return shaped(rows, BODIES)
+
+
+def _first_of_each(values: pa.ChunkedArray) -> pa.Array:
+    """Returns, for each value, whether it is the first one of its kind."""
+    import numpy as np
+
+    # A dictionary has values in the order of their first appearance.
+    indices = values.combine_chunks().dictionary_encode(null_encoding="encode").indices.to_numpy()
+    highest = np.maximum.accumulate(indices)
+    return pa.array(indices > np.concatenate(([-1], highest[:-1])))
 
 
 _looked_at: dict[tuple[str, str], pa.ChunkedArray] = {}
