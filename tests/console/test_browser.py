@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-import re
+import json
 from collections.abc import Iterator
 from typing import Any
+from urllib.parse import urlencode
 
 import pytest
 
-from tests.support.http.chromium import FLAGS, SHOTS, WATCH, shown_server
+from tests.support.http.chromium import FLAGS, SHOTS, WATCH, shot_name, shown_server
 from tests.support.processes.servers import Server
 
 pytestmark = [
     pytest.mark.long(seconds=60),
     pytest.mark.needs("chromium", modules=("playwright", "axe_playwright_python")),
 ]
+WITH_CHARTS = ("/overview", "/queue?name=orders")
 PATHS = (
     "/login",
     "/overview",
@@ -36,7 +38,24 @@ PATHS = (
     "/access",
     "/access?queue=orders&account=everyone&right=receive",
     "/access/revoke?queue=orders&account=everyone",
+    "/messages?queue=orders&arrived_from=yesterday",
+    "/queues?kind=system",
+    "/definitions",
+    "{message}",
+    "{trace}",
 )
+REFUSED = ("/messages?queue=orders", "/queues", "/queue?name=orders", "/deadletters")
+"""Pages as a reader sees them, who may not browse."""
+HEADERS = """<?xml version="1.0"?><ArrayOfHeaderInfo><HeaderInfo><Key>NServiceBus.EnclosedMessageTypes</Key>
+<Value>Shop.OrderPlaced</Value></HeaderInfo></ArrayOfHeaderInfo>"""
+DEFINITIONS = {
+    "msmq_fast_definitions": 1,
+    "queues": [
+        {"name": "orders", "label": "Orders of the shop", "quota_kb": 4096},
+        {"name": "invoices", "transactional": True},
+        {"name": "not;possible"},
+    ],
+}
 
 
 @pytest.fixture(scope="module")
@@ -45,6 +64,11 @@ def server() -> Iterator[Server]:
         running.ok("queue", "create", "short")
         running.ok("send", ".\\private$\\short", "--label", "late", "--body", "x", "--deadletter")
         running.ok("queue", "purge", "short")
+        body = '{"order": 4711, "items": [{"sku": "A-1", "count": 2}]}'
+        extension = HEADERS.encode().hex()
+        running.ok("queue", "create", "shop", "--transactional", "--quota", "1MiB", "--journal")
+        told = ("--label", "order 4711", "--body", body, "--extension", extension)
+        running.ok("send", "shop", *told, "--transaction")
         yield running
 
 
@@ -68,18 +92,43 @@ def page(request: pytest.FixtureRequest, server: Server) -> Iterator[Any]:
         chromium.close()
 
 
-def test_each_page_is_accessible_and_keeps_the_policy(page: Any) -> None:
+def test_each_page_is_accessible_and_keeps_the_policy(page: Any, server: Server) -> None:
     from axe_playwright_python.sync_playwright import Axe
 
     browser, theme = page
     SHOTS.mkdir(parents=True, exist_ok=True)
-    for path in PATHS:
-        assert browser.goto(f"/ui{path}").status == 200
-        name = re.sub(r"\W+", "-", path).strip("-")[:60]
+    (order,) = server.ok("peek", "shop")
+    places = {
+        "{message}": "/message?" + urlencode({"queue": "shop", "id": order["lookup_id"]}),
+        "{trace}": "/trace?" + urlencode({"id": order["message_id"]}),
+    }
+
+    def check(path: str, status: int = 200, prefix: str = "") -> None:
+        if status:
+            assert browser.goto(f"/ui{places.get(path, path)}").status == status
+        if path in WITH_CHARTS:
+            browser.wait_for_selector(".chart canvas >> nth=1")
+        name = prefix + shot_name(path)
         browser.screenshot(path=str(SHOTS / f"{name}-{theme}.png"), full_page=True)
         found = Axe().run(browser).response["violations"]
         assert found == [], (path, found)
         assert browser.evaluate("window.violations") == [], path
+
+    for path in PATHS:
+        check(path, 400 if "yesterday" in path else 200)
+    browser.goto("/ui/definitions")
+    browser.fill("#text", json.dumps(DEFINITIONS))
+    browser.check("#delete")
+    browser.click("button:has-text('Show what would change')")
+    browser.wait_for_url("**/ui/definitions/preview")
+    check("/definitions/preview", 0)
+    browser.click("text=Log off")
+    browser.fill("#name", "rita")
+    browser.fill("#secret", "secret")
+    browser.keyboard.press("Enter")
+    browser.wait_for_url("**/ui/queues")
+    for path in REFUSED:
+        check(path, 200 if path.startswith("/queue") else 403, "reader-")
 
 
 def test_the_user_of_this_computer_enters_without_a_password(page: Any, server: Server) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.support.http.chromium import SHOTS, Watched, chromium, log_on, shown_server, watched
+from tests.support.http.chromium import SHOTS, Watched, chromium, log_on, shot_name, shown_server, watched
 from tests.support.processes.servers import Server, until
 
 pytestmark = [
@@ -77,9 +77,9 @@ def console(request: pytest.FixtureRequest, server: Server) -> Iterator[Console]
 
 
 def test_each_page_is_accessible_and_keeps_the_policy(console: Console) -> None:
-    for number, path in enumerate(PATHS):
+    for path in PATHS:
         console.open(path)
-        console.checked(f"more-{number}")
+        console.checked(f"more-{shot_name(path)}")
 
 
 def test_figures_change_without_losing_the_focus(server: Server, console: Console) -> None:

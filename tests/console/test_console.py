@@ -263,11 +263,11 @@ def test_an_impossible_selection_leads_back_with_the_reason(server: Server, brow
     server.ok("queue", "create", "from2")
     server.ok("send", ".\\private$\\from2", "--body", "x")
     for query, reason in (
-        ("action=move&target=from2&scope=selected", "select 1 to"),
-        ("action=move&scope=all", "enter the queue"),
+        ("action=move&target=from2&scope=selected", "Select 1 to"),
+        ("action=move&scope=all", "Enter the queue"),
         ("action=move&target=no-such-queue&scope=all", "no-such-queue"),
-        ("action=burn&target=from2&scope=all", "action must be"),
-        ("action=copy&target=from2&scope=selected&id=x", "id must be"),
+        ("action=burn&target=from2&scope=all", "Action must be"),
+        ("action=copy&target=from2&scope=selected&id=x", "Id must be"),
     ):
         back = browser.ask("GET", f"/messages/batch?queue=from2&{query}")
         assert back.status == 303
@@ -358,7 +358,7 @@ def test_an_outgoing_queue_is_paused_resumed_kicked_and_purged(server: Server, b
     assert "Try now" not in paused
     browser.ask("POST", url, {"action": "kick"})
     assert "Not done" in browser.ask("GET", url).text
-    for action, text in (("resume", "is resumed"), ("kick", "has begun"), ("explode", "action must be")):
+    for action, text in (("resume", "is resumed"), ("kick", "has begun"), ("explode", "Action must be")):
         browser.ask("POST", url, {"action": action})
         assert text in browser.ask("GET", url).text
     purge = url.replace("/queue?", "/purge?")
@@ -454,8 +454,8 @@ def test_rights_are_granted_explained_and_revoked(server: Server, browser: Brows
     page = browser.ask("GET", "/access?queue=shared&account=bob&right=receive")
     assert "bob does not have this right" in page.text
     for form, reason in (
-        ({"account": "bob", "action": "grant"}, "check at least one right"),
-        ({"account": " ", "action": "grant", "send": "on"}, "enter a user"),
+        ({"account": "bob", "action": "grant"}, "Check at least one right"),
+        ({"account": " ", "action": "grant", "send": "on"}, "Enter a user"),
         ({"account": "no such", "action": "grant", "send": "on"}, "no such"),
     ):
         browser.ask("POST", "/access?queue=shared", form)

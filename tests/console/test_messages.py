@@ -366,13 +366,13 @@ def test_messages_are_filtered_by_their_arrival(server: Server, browser: Browser
 def test_a_wrong_time_gets_one_line_above_the_form_as_it_was(server: Server, browser: Browser) -> None:
     put(server, "mistimed", "a")
     for given, line in (
-        ({"arrived_from": "yesterday"}, 'arrived from: invalid time "yesterday": write 2026-01-31, '),
-        ({"arrived_to": "2026-02-30"}, 'arrived up to: invalid time "2026-02-30": write '),
+        ({"arrived_from": "yesterday"}, 'Arrived from: invalid time "yesterday": write 2026-01-31, '),
+        ({"arrived_to": "2026-02-30"}, 'Arrived to: invalid time "2026-02-30": write '),
         (
             {"arrived_from": "2026-02-01", "arrived_to": "2026-01-31"},
-            "the time after “arrived from” must not be later than the one after “up to”.",
+            "The first time of arrival must not be later than the last one.",
         ),
-        ({"message_id": "nonsense"}, "id: "),
+        ({"message_id": "nonsense"}, "Id: "),
     ):
         for path in ("/messages?", "/deadletters?"):
             page = browser.ask("GET", path + urlencode({"queue": "mistimed"} | given))

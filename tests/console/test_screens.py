@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -122,6 +123,53 @@ def test_a_message_is_inspected_and_its_body_downloaded(server: Server, console:
     with console.expect_download() as download:
         console.click("a:has-text('Download (')")
     assert download.value.path().read_bytes() == b'{"id": [1, 2]}'
+
+
+def test_messages_are_filtered_by_their_arrival_by_keyboard(server: Server, console: Any) -> None:
+    server.ok("queue", "create", "dated")
+    server.ok("send", ".\\private$\\dated", "--label", "today", "--body", "x")
+    console.goto("/ui/messages?queue=dated")
+    console.focus("#class")
+    for key in ("Tab", *"2200-01-31", "Enter"):
+        console.keyboard.press(key)
+    console.wait_for_url("**arrived_from=2200-01-31**")
+    assert "No message matches the filter" in console.inner_text("main")
+    console.fill("#arrived_from", "yesterday")
+    console.keyboard.press("Enter")
+    console.wait_for_url("**arrived_from=yesterday**")
+    assert 'invalid time "yesterday"' in console.inner_text("[role=alert]")
+    console.fill("#arrived_from", "2026-01-31 12:00")
+    console.fill("#arrived_to", "2200-01-31")
+    console.keyboard.press("Enter")
+    console.wait_for_url("**arrived_to=2200-01-31**")
+    assert console.locator("tbody a:has-text('today')").count() == 1
+
+
+def test_definitions_are_downloaded_changed_and_imported(
+    server: Server, console: Any, tmp_path: Path
+) -> None:
+    server.ok("queue", "create", "defined", "--label", "before")
+    console.click("nav a:has-text('Definitions')")
+    with console.expect_download() as download:
+        console.click("text=Download the definitions")
+    file = tmp_path / download.value.suggested_filename
+    file.write_text(download.value.path().read_text().replace("before", "after"))
+    console.set_input_files("#file", file)
+    console.click("button:has-text('Show what would change')")
+    assert "To change" in console.inner_text("main")
+    assert server.ok("queue", "show", "defined")[0]["label"] == "before"
+    console.click("button:has-text('Import: 1 object')")
+    console.wait_for_url("**/ui/definitions")
+    assert "1 object is changed" in notice(console)
+    assert server.ok("queue", "show", "defined")[0]["label"] == "after"
+
+
+def test_a_refused_action_stays_on_its_page(console: Any) -> None:
+    console.goto("/ui/maintenance")
+    console.fill("#directory", "relative")
+    console.click("text=Make a snapshot")
+    console.wait_for_url("**/ui/maintenance")
+    assert "absolute path" in notice(console)
 
 
 def test_a_destination_is_paused_tried_and_resumed(server: Server, console: Any) -> None:

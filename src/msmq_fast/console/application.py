@@ -7,15 +7,17 @@ the headers of `guard.HEADERS`.
 from __future__ import annotations
 
 import logging
+import re
 from collections.abc import Awaitable, Callable, Collection
 from importlib import resources
 from typing import Final
-from urllib.parse import urlencode
+from urllib.parse import urlencode, urlsplit
 
 from aiohttp import web
 
 from msmq_fast.admin.api.api import Api
-from msmq_fast.admin.api.errors import refusal_of
+from msmq_fast.admin.api.errors import Refusal, refusal_of
+from msmq_fast.console.formats import in_words, sentence
 from msmq_fast.console.forms import is_small
 from msmq_fast.console.guard import HEADERS, is_forged, is_known_host, is_own_origin
 from msmq_fast.console.jobs import Jobs
@@ -35,6 +37,8 @@ __all__ = ["CONSOLE_PATH", "build_console"]
 
 CONSOLE_PATH: Final = "/ui"
 _TYPES: Final = {"js": "text/javascript", "css": "text/css", "svg": "image/svg+xml"}
+_OF_QUEUES: Final = {"/queue": "get-properties", "/messages": "peek", "/message": "peek"}
+"""The right that each of these pages needs on the queue that its query string names."""
 _WITHOUT_SESSION: Final = tuple(f"{CONSOLE_PATH}/{page}" for page in ("login", "logout", "theme"))
 _log = logging.getLogger("msmq_fast.admin")
 _Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
@@ -119,8 +123,6 @@ class _Console:
                 following = request.path_qs if request.method == "GET" else ""
                 raise web.HTTPSeeOther("/ui/login?" + urlencode({"next": following}))
             visit = self._visit(request, caller, session, Live(), follows=False)
-            if request.method == "GET":
-                return await page(visit)
             try:
                 return await page(visit)
             except web.HTTPException:
@@ -129,7 +131,11 @@ class _Console:
                 refusal = refusal_of(error)
                 if refusal is None:
                     raise
-                raise visit.back(request.path_qs, Notice("failed", str(refusal))) from None
+                if request.method == "GET":
+                    return await _refused(visit, refusal)
+                raise visit.back(
+                    _page_before(request), Notice("failed", sentence(in_words(str(refusal))))
+                ) from None
 
         return handle
 
@@ -255,6 +261,42 @@ class _Console:
             "error.html", Slices(), title="Not possible", text=text, status=status, theme=theme_of(request)
         )
         return web.Response(text=page, status=status, content_type="text/html")
+
+
+async def _refused(visit: Visit, refusal: Refusal) -> web.Response:
+    """Return the page that says why another one is not shown, and which page tells more about a right that
+    is missing.
+    """
+    path = visit.request.path.removeprefix(CONSOLE_PATH)
+    owner = (visit.get("queue") or visit.get("name")).partition(";")[0]
+    # The dead-letter queues and the machine journal have the access list of the queue manager.
+    queue = owner if path in _OF_QUEUES and not owner.lower().endswith("system$") else ""
+    return await visit.page(
+        "refused.html",
+        "Not possible",
+        status=refusal.status,
+        text=sentence(_missing(str(refusal)) or str(refusal)),
+        denied=refusal.code == "ACCESS_DENIED",
+        queue=queue,
+        right=_OF_QUEUES.get(path, ""),
+    )
+
+
+def _missing(text: str) -> str:
+    """Return which rights a refusal names, in words; "" if it names none."""
+    rights = [in_words(name) for name in re.findall(r"\bMQSEC_\w+", text)]
+    return f"you do not have {' and '.join(rights)}" if rights else ""
+
+
+def _page_before(request: web.Request) -> str:
+    """Return the page with the form that was posted: an action may have no page of its own."""
+    try:
+        came_from = urlsplit(request.headers.get("Referer", ""))
+    except ValueError:
+        return request.path_qs
+    page = came_from.path + (f"?{came_from.query}" if came_from.query else "")
+    is_own = came_from.netloc.lower() == request.host.lower() and page == _own_page(page)
+    return page if is_own else request.path_qs
 
 
 def _cookie_name(request: web.Request) -> str:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Final
+from typing import Any, Final
 
 from markupsafe import Markup
 
@@ -13,18 +14,24 @@ from msmq_fast.protocol.text import noun_of
 
 __all__ = [
     "REASONS",
+    "RIGHTS",
     "account",
+    "caller",
     "class_name",
     "code",
     "count",
     "duration",
+    "in_words",
+    "kind_of_queue",
     "literal",
     "moment",
     "path",
     "plural",
     "rate",
     "reason",
+    "sentence",
     "size",
+    "utc",
 ]
 
 REASONS: Final[dict[int, str]] = {
@@ -54,8 +61,40 @@ REASONS: Final[dict[int, str]] = {
 }
 """What happened to a dead letter, by the message class that gives the reason."""
 
+RIGHTS: Final[dict[str, str]] = {
+    "WRITE_MESSAGE": "send messages",
+    "DELETE_MESSAGE": "receive messages",
+    "PEEK_MESSAGE": "peek at messages",
+    "DELETE_JOURNAL_MESSAGE": "receive messages of the journal",
+    "CREATE_QUEUE": "create queues",
+    "DELETE_DEADLETTER_MESSAGE": "receive dead letters",
+    "PEEK_DEADLETTER_MESSAGE": "peek at dead letters",
+    "DELETE_JOURNAL_QUEUE_MESSAGE": "receive messages of the machine journal",
+    "PEEK_JOURNAL_QUEUE_MESSAGE": "peek at the machine journal",
+    "SET_MACHINE_PROPERTIES": "administer the queue manager",
+    "GET_MACHINE_PROPERTIES": "read the settings",
+    "DELETE_MACHINE": "delete the queue manager",
+    "SET_QUEUE_PROPERTIES": "change the settings",
+    "GET_QUEUE_PROPERTIES": "read the settings",
+    "DELETE_QUEUE": "delete the queue",
+    "GET_QUEUE_PERMISSIONS": "read the access list",
+    "GET_MACHINE_PERMISSIONS": "read the access list",
+    "CHANGE_QUEUE_PERMISSIONS": "change the access list",
+    "CHANGE_MACHINE_PERMISSIONS": "change the access list",
+    "TAKE_QUEUE_OWNERSHIP": "take the ownership",
+    "TAKE_MACHINE_OWNERSHIP": "take the ownership",
+}
+"""What a right allows, by its name without MQSEC_."""
+
+_RIGHT: Final = re.compile(r"MQSEC_(\w+)")
 _SYSTEM: Final = "S-1-5-18"
 _UNIX_USER: Final = "S-1-22-1-"  # and the number of a user of the server's computer
+_KINDS: Final = {
+    "subqueue": "subqueue",
+    "journal": "journal",
+    "deadletter": "dead letters",
+    "xact_deadletter": "transactional dead letters",
+}
 _UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB")
 
 
@@ -110,6 +149,43 @@ def literal(value: object) -> str:
 def path(name: str) -> Markup:
     """Return the name of a queue, which a browser may break after each backslash."""
     return Markup("\\<wbr>").join(name.split("\\"))
+
+
+def utc(seconds: int) -> str:
+    """Return a time in seconds since 1970 for a place without a heading that says UTC."""
+    shown = moment(seconds)
+    return shown if shown == "–" else f"{shown} UTC"
+
+
+def in_words(text: str) -> str:
+    """Return a text with words in place of the names of rights, such as MQSEC_PEEK_MESSAGE."""
+    return _RIGHT.sub(
+        lambda found: f"the right to {RIGHTS[found[1]]}" if found[1] in RIGHTS else found[0], text
+    )
+
+
+def kind_of_queue(queue: Mapping[str, Any]) -> str:
+    """Return the kind of a queue in words."""
+    if queue["kind"] != "queue":
+        return _KINDS.get(queue["kind"], f"{queue['kind']} queue")
+    return "private queue" if "\\private$\\" in queue["name"].casefold() else "public queue"
+
+
+def caller(entry: Mapping[str, Any]) -> str:
+    """Return the caller of an entry of the audit without its SID, which the page shows beside it: `root`
+    with the number of a user of the computer, so that a user of the users file is not taken for it.
+    """
+    name, sid = entry["caller"], entry["sid"]
+    if not sid or not name.endswith(f" ({sid})"):
+        return name or "–"
+    number = f" (uid:{sid.removeprefix(_UNIX_USER)})" if sid.startswith(_UNIX_USER) else ""
+    return f"{name.removesuffix(f' ({sid})')}{number}"
+
+
+def sentence(text: str) -> str:
+    """Return an error text, which begins with a small letter and has no full stop, as a sentence."""
+    end = "" if text.endswith((".", "?", "!")) else "."
+    return f"{text[:1].upper()}{text[1:]}{end}"
 
 
 def size(value: int) -> str:

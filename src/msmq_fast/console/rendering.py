@@ -42,9 +42,12 @@ class Renderer:
         environment.globals["link"] = link
         for filter_ in (
             formats.account,
+            formats.caller,
             formats.code,
             formats.count,
             formats.duration,
+            formats.in_words,
+            formats.kind_of_queue,
             formats.literal,
             formats.path,
             formats.plural,
@@ -53,6 +56,7 @@ class Renderer:
             formats.moment,
             formats.reason,
             formats.class_name,
+            formats.utc,
         ):
             environment.filters[filter_.__name__] = filter_
         self._templates = {

@@ -90,3 +90,20 @@ def test_numbers_that_no_frame_can_carry_are_refused(server: Server) -> None:
         refused = call(server, "POST", "/queues", body={"name": "large", "base_priority": number})
         assert (refused.status, refused.code) == (400, "BAD_REQUEST")
     assert call(server, "GET", "/queues/{}", "large").status == 404
+
+
+def test_a_list_tells_which_queues_the_caller_may_browse(server: Server) -> None:
+    for name in ("browsable", "closed"):
+        ok(server, "POST", "/queues", body={"name": name})
+    server.ok("acl", "deny", "closed", "--user", "administrators", "--right", "peek")
+
+    def told(kind: str, **query: object) -> dict[str, object]:
+        items = ok(server, "GET", "/queues", kind=kind, filter="", **query)["items"]
+        return {one["name"].partition("\\")[2]: one.get("may_peek") for one in items}
+
+    found = told("user", rights="true", fields="name")
+    assert (found["private$\\browsable"], found["private$\\closed"]) == (True, False)
+    system = told("system", rights="true")
+    assert system["system$;deadletter"] is True
+    assert system["private$\\order_queue$"] is False  # only the queue manager opens it
+    assert set(told("user").values()) == {None}

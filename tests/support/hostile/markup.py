@@ -56,7 +56,7 @@ _SOURCES = [file.read_text() for file in (_CONSOLE / "templates").iterdir() if f
 _SOURCES += [(_CONSOLE / name).read_text() for name in ("formats.py", "live.py")]
 TAGS = {tag for source in _SOURCES for tag in re.findall(r"<([a-z][a-z0-9]*)", source)}
 _WITH_VALUE = r"[\s}]([a-z][a-z0-9:-]*)(?==\"|=')"
-_WITHOUT = r"[\s}](defer|hidden|required|checked|selected|autofocus|data-[a-z-]+)\b"
+_WITHOUT = r"[\s}](defer|hidden|required|checked|selected|autofocus|open|data-[a-z-]+)\b"
 ATTRIBUTES = {
     name for source in _SOURCES for way in (_WITH_VALUE, _WITHOUT) for name in re.findall(way, source)
 } | {"data-sample"}  # a keyword argument in the templates

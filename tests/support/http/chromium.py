@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -76,6 +77,11 @@ def watched(browser: Any, server: Server, theme: str = "light", **options: Any) 
     return found
 
 
+def shot_name(path: str) -> str:
+    """Return the name of the picture of a page, without the theme and the extension."""
+    return re.sub(r"\W+", "-", path).strip("-")[:60]
+
+
 def log_on(page: Any, name: str, secret: str) -> None:
     """Enter a name and a password, and wait for the first page."""
     page.goto("/ui/login")
@@ -99,6 +105,7 @@ def shown_server() -> Iterator[Server]:
             running.ok("queue", "create", "orders", "--label", "Incoming orders", "--journal")
             running.ok("send", ".\\private$\\orders", "--label", "one", "--body", "<a><b>1</b></a>")
             running.ok("send", "DIRECT=TCP:127.0.0.9\\private$\\far", "--body", "x")
+            add_user(data, "rita", "secret", "--group", "readers")
             yield running
         finally:
             running.kill()

@@ -45,7 +45,7 @@ def page_of(items: list[Any], call: Call) -> dict[str, Any]:
 async def _list(call: Call) -> dict[str, Any]:
     query = call.query
     # The maps of the reply as they are: the client's classes would add the fields that are not wanted.
-    names = ("kind", "filter", "glob", "sort", "descending", "limit", "offset", "fields")
+    names = ("kind", "filter", "glob", "sort", "descending", "limit", "offset", "fields", "rights")
     found = await call.client.request(Frame.PAGE_QUEUES, [query[name] for name in names])
     items = found.pop("queues")
     return {"items": items, **found, "offset": query["offset"], "limit": query["limit"]}
@@ -81,6 +81,15 @@ async def _purge(call: Call) -> dict[str, Any]:
         return {"purged": await queue.purge(call.expected), "name": name}
 
 
+_ROW: Final = record(
+    "QueueRow",
+    {
+        **of(QueueInfo)["properties"],
+        "may_peek": flag("whether the caller may browse the messages; only with `rights`"),
+    },
+    about="The properties and counts of a queue.",
+)
+
 OPERATIONS: Final = [
     Operation(
         "queues.list",
@@ -91,7 +100,7 @@ OPERATIONS: Final = [
         record(
             "QueuePage",
             {
-                "items": array(of(QueueInfo)),
+                "items": array(_ROW),
                 **PAGE,
                 "messages": number("messages in the queues of all pages", most=2**63),
                 "bytes": number("bytes in the queues of all pages", most=2**63),
@@ -126,6 +135,10 @@ OPERATIONS: Final = [
                     most=len(of(QueueInfo)["properties"]),
                 ),
                 many=True,
+            ),
+            Parameter(
+                "rights",
+                flag("also tell of each queue whether the caller may browse its messages", default=False),
             ),
             LIMIT,
             OFFSET,

@@ -26,7 +26,7 @@ _JOURNAL: Final = ("journal", "peek")
 async def _show(call: Call) -> dict[str, Any]:
     access = call.client.admin.access
     owner, _, part = call.path["queue"].partition(";")
-    of_machine = owner.casefold() in ("", ".\\system$")
+    of_machine = not owner or owner.casefold().partition("\\")[2] == "system$"
     if part.casefold() == "journal" or (of_machine and part.casefold() in _MACHINE_PARTS):
         receive, peek = _MACHINE_PARTS[part.casefold()] if of_machine else _JOURNAL
         name = None if of_machine else owner

@@ -154,7 +154,7 @@ def _list(session: Session, request_id: int, payload: memoryview) -> None:
 
 
 def _page(session: Session, request_id: int, payload: memoryview) -> None:
-    kind, text, glob, sort, descending, limit, offset, fields = arguments(
+    kind, text, glob, sort, descending, limit, offset, fields, rights = arguments(
         payload,
         _KIND,
         Field("text", str, default=""),
@@ -164,6 +164,7 @@ def _page(session: Session, request_id: int, payload: memoryview) -> None:
         Field("limit", int, maximum=_MAX_PAGE, default=100),
         Field("offset", int, default=0),
         Field("fields", list, default=[]),
+        Field("rights", bool, default=False),
     )
     if sort not in SORTS:
         raise InvalidParameter(f"sort must be one of {', '.join(SORTS)}")
@@ -188,10 +189,14 @@ def _page(session: Session, request_id: int, payload: memoryview) -> None:
         limit=limit,
         offset=offset,
     )
+    shown = _maps(session, found.queues, tuple(dict.fromkeys(fields)) or FIELDS)
+    if rights and kind != "outgoing":
+        for one, may_peek in zip(shown, manager.guard.peekable(session.token, found.queues), strict=True):
+            one["may_peek"] = may_peek
     session.reply(
         request_id,
         {
-            "queues": _maps(session, found.queues, tuple(dict.fromkeys(fields)) or FIELDS),
+            "queues": shown,
             "total": found.total,
             "messages": found.messages,
             "bytes": found.bytes,

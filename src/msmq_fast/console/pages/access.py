@@ -10,6 +10,7 @@ from typing import Any, Final
 from aiohttp import web
 
 from msmq_fast.admin.api.errors import bad_request, denied, refusal_of
+from msmq_fast.console.formats import RIGHTS
 from msmq_fast.console.formats import account as account_name
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
@@ -43,36 +44,13 @@ _MACHINE: Final = {
     "take-ownership": "take the ownership",
     "all": "all rights",
 }
-_WORDS: Final = {
-    "WRITE_MESSAGE": "send messages",
-    "DELETE_MESSAGE": "receive messages",
-    "PEEK_MESSAGE": "peek at messages",
-    "DELETE_JOURNAL_MESSAGE": "receive messages of the journal",
-    "CREATE_QUEUE": "create queues",
-    "DELETE_DEADLETTER_MESSAGE": "receive dead letters",
-    "PEEK_DEADLETTER_MESSAGE": "peek at dead letters",
-    "DELETE_JOURNAL_QUEUE_MESSAGE": "receive messages of the machine journal",
-    "PEEK_JOURNAL_QUEUE_MESSAGE": "peek at the machine journal",
-    "SET_MACHINE_PROPERTIES": "administer the queue manager",
-    "GET_MACHINE_PROPERTIES": "read the settings",
-    "DELETE_MACHINE": "delete the queue manager",
-    "SET_QUEUE_PROPERTIES": "change the settings",
-    "GET_QUEUE_PROPERTIES": "read the settings",
-    "DELETE_QUEUE": "delete the queue",
-    "GET_QUEUE_PERMISSIONS": "read the access list",
-    "GET_MACHINE_PERMISSIONS": "read the access list",
-    "CHANGE_QUEUE_PERMISSIONS": "change the access list",
-    "CHANGE_MACHINE_PERMISSIONS": "change the access list",
-    "TAKE_QUEUE_OWNERSHIP": "take the ownership",
-    "TAKE_MACHINE_OWNERSHIP": "take the ownership",
-}
 _ALL: Final = (0x000F_003F, 0x000F_00F7)  # the masks of all rights on a queue, and on the queue manager
 _VERBS: Final = {"allow": "may", "deny": "may not", "other": "has another kind of entry for:"}
 
 
 def _words(rights: list[str]) -> str:
     """Return the names of rights, such as MQSEC_WRITE_MESSAGE, in words."""
-    return ", ".join(_WORDS.get(name.removeprefix("MQSEC_"), name) for name in rights) or "no rights"
+    return ", ".join(RIGHTS.get(name.removeprefix("MQSEC_"), name) for name in rights) or "no rights"
 
 
 def _of(visit: Visit) -> dict[str, str]:

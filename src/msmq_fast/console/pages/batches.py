@@ -19,13 +19,13 @@ from typing import Any, Final
 from aiohttp import web
 
 from msmq_fast.admin.api.errors import bad_request, denied, refusal_of
-from msmq_fast.console.formats import count, plural
+from msmq_fast.console.formats import count, plural, sentence
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
 from msmq_fast.protocol.moments import parse_moment
 
-__all__ = ["DEAD_LETTERS", "PAGES", "TYPED_ABOVE", "filters_of", "selecting"]
+__all__ = ["DEAD_LETTERS", "PAGES", "TYPED_ABOVE", "dead_letters_of", "filters_of", "selecting"]
 
 DEAD_LETTERS: Final = {"express": ".\\system$;deadletter", "transactional": ".\\system$;deadxact"}
 """The dead-letter queues by the kind of their messages."""
@@ -123,6 +123,14 @@ class _Batch:
         return done
 
 
+def dead_letters_of(queue: str) -> str:
+    """Return the kind of the dead letters in a queue, "" for other queues: `HOST\\system$;deadletter` is
+    `.\\system$;deadletter`.
+    """
+    local = queue.casefold().partition("\\")[2]
+    return next((kind for kind, name in DEAD_LETTERS.items() if name.partition("\\")[2] == local), "")
+
+
 def filters_of(visit: Visit) -> dict[str, str]:
     """Return the filters of the query string that are not empty."""
     return {name: visit.get(name).strip() for name in _FILTERS if visit.get(name).strip()}
@@ -139,9 +147,9 @@ def selecting(filters: Mapping[str, str]) -> dict[str, Any]:
         found["since"] = 1_000_000 * _time(found.pop("arrived_from"), "arrived from", last=False)
     if "arrived_to" in found:
         # The last microsecond of the day, minute or second: the pages show seconds.
-        found["until"] = 1_000_000 * _time(found.pop("arrived_to"), "arrived up to", last=True) + 999_999
+        found["until"] = 1_000_000 * _time(found.pop("arrived_to"), "arrived to", last=True) + 999_999
     if found.get("since", 0) > found.get("until", _LATEST):
-        raise bad_request("the time after “arrived from” must not be later than the one after “up to”")
+        raise bad_request("the first time of arrival must not be later than the last one")
     return found
 
 
@@ -162,10 +170,8 @@ def _whole(text: str, name: str) -> int:
 def _list_of(visit: Visit) -> str:
     """Return the URL of the list that the form was on."""
     queue, more = visit.get("queue"), filters_of(visit)
-    for kind, name in DEAD_LETTERS.items():
-        if queue == name:
-            return link("deadletters", kind=kind, **more)
-    return link("messages", queue=queue, **more)
+    kind = dead_letters_of(queue)
+    return link("deadletters", kind=kind, **more) if kind else link("messages", queue=queue, **more)
 
 
 async def _preview(visit: Visit) -> web.Response:
@@ -186,7 +192,7 @@ async def _preview(visit: Visit) -> web.Response:
         refusal = refusal_of(error)
         if refusal is None:
             raise
-        raise visit.back(_list_of(visit), Notice("failed", str(refusal))) from None
+        raise visit.back(_list_of(visit), Notice("failed", sentence(str(refusal)))) from None
     targets = Counter(one["destination_queue"] or "(none)" for one in first["items"])
     return await visit.page(
         "messages_confirm.html",

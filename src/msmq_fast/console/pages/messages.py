@@ -13,7 +13,9 @@ from msmq_fast.admin.api.errors import Refusal, bad_request
 from msmq_fast.bodies import BodyError
 from msmq_fast.bodies.headers import extension_headers
 from msmq_fast.console.bodyviews import DECODERS, BodyView, hex_lines, view_body
-from msmq_fast.console.pages.batches import DEAD_LETTERS, filters_of, selecting
+from msmq_fast.console.formats import sentence
+from msmq_fast.console.messageproperties import shown_properties
+from msmq_fast.console.pages.batches import dead_letters_of, filters_of, selecting
 from msmq_fast.console.visit import Visit
 from msmq_fast.protocol.classes import MessageClass
 
@@ -46,7 +48,7 @@ async def _list(visit: Visit) -> web.Response:
         found=found,
         error=error,
         rights=await visit.perform("queues.rights", path={"queue": name}),
-        dead=name in DEAD_LETTERS.values(),
+        dead=bool(dead_letters_of(name)),
         filters=filters_of(visit),
         classes=MessageClass,
     )
@@ -61,7 +63,7 @@ async def browse_or_complain(visit: Visit, queue: str) -> tuple[dict[str, Any], 
     except Refusal as refusal:
         if refusal.status != 400 or not filters_of(visit):
             raise
-        return {"items": [], "finished": True, "locked": 0}, f"{refusal}."
+        return {"items": [], "finished": True, "locked": 0}, sentence(str(refusal))
 
 
 async def _message(visit: Visit) -> dict[str, Any]:
@@ -83,8 +85,8 @@ async def _show(visit: Visit) -> web.Response:
         queue=visit.get("queue"),
         message=message,
         rights=rights,
-        dead=visit.get("queue") in DEAD_LETTERS.values(),
-        properties={name: value for name, value in message.items() if not name.endswith("_b64")},
+        dead=bool(dead_letters_of(visit.get("queue"))),
+        properties=shown_properties(message),
         view=view,
         decoders={name: title for name, (title, _) in DECODERS.items()},
         headers=headers,

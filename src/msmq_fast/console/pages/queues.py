@@ -54,6 +54,7 @@ async def _list(visit: Visit) -> web.Response:
             "sort": sort,
             "descending": descending,
             "fields": _COLUMNS,
+            "rights": True,
             "limit": PAGE_SIZE,
             "offset": offset if offset.isascii() and offset.isdigit() else "0",
         },

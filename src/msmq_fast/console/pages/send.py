@@ -16,6 +16,7 @@ from msmq_fast.admin.api.errors import bad_request, refusal_of
 from msmq_fast.bodies import BodyError
 from msmq_fast.bodies.formats import encode
 from msmq_fast.bodies.kind import VT_BSTR, WIDE_TEXT
+from msmq_fast.console.messageproperties import ACKNOWLEDGE
 from msmq_fast.console.rendering import link
 from msmq_fast.console.sessions import Notice
 from msmq_fast.console.visit import Visit
@@ -32,12 +33,7 @@ _FORMATS: Final = {
     "hex": "Bytes in hexadecimal",
 }
 _MOST_EDITED: Final = 256 << 10  # bytes of a body in a form
-_ACKNOWLEDGE: Final = {
-    "ack-1": "it arrives",
-    "ack-2": "it is received",
-    "ack-4": "it does not arrive",
-    "ack-8": "it is not received",
-}
+_ACKNOWLEDGE: Final = {f"ack-{flag}": text for flag, text in ACKNOWLEDGE.items()}
 """The boxes for acknowledgments: `ack-` and the flag."""
 _TEXTS: Final = ("label", "response_queue", "admin_queue", "correlation_id")
 _NUMBERS: Final = {

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Final
 
 from msmq_fast.protocol.errors import IllegalPropertyValue
 from msmq_fast.qm.access import Access
 from msmq_fast.qm.queues.queue import NOBODY, Queue, QueueKind
-from msmq_fast.qm.queues.system import JOURNAL
-from msmq_fast.security.authorizer import CONNECTED_NETWORK, MACHINE, QUEUE, Authorizer
+from msmq_fast.qm.queues.system import INTERNAL_KEYS, JOURNAL
+from msmq_fast.security.authorizer import CONNECTED_NETWORK, MACHINE, QUEUE, Authorizer, ObjectKind
 from msmq_fast.security.check import Decision
 from msmq_fast.security.defaults import DefaultPolicy, machine_descriptor, queue_descriptor
 from msmq_fast.security.descriptor import SecurityDescriptor
@@ -65,25 +65,47 @@ class Guard:
         if access.admin:
             self._on_machine(token, _ADMINISTER, f"administer {queue.name or 'an outgoing queue'}")
             return
-        right, operation = _OPEN[access]
         if queue.kind is QueueKind.OUTGOING:
             return  # every caller may send to other queue managers; they check for themselves
+        operation = _OPEN[access][1]
+        descriptor, right, kind = self._to_open(queue, access)
+        if kind is QUEUE:
+            self._on_queue(token, queue, right, operation)
+        elif kind is MACHINE:
+            self._on_machine(token, right, f"{operation} from {queue.name}")
+        else:
+            self.authorizer.check(token, descriptor, right, kind, queue.name, f"{operation} from")
+
+    def _to_open(self, queue: Queue, access: Access) -> tuple[SecurityDescriptor, int, ObjectKind]:
+        """Return the right that opening a queue of this computer needs, with the descriptor that grants it
+        and the kind of object that it protects.
+        """
         if queue.kind is QueueKind.CONNECTOR and queue.security is not NOBODY:
-            self.authorizer.check(
-                token, queue.security, _CONNECTOR, CONNECTED_NETWORK, queue.name, f"{operation} from"
-            )
-            return
+            return queue.security, _CONNECTOR, CONNECTED_NETWORK
         if queue.kind is QueueKind.CONNECTOR:
-            self._on_machine(token, _ADMINISTER, f"{operation} from {queue.name}")
-            return
+            return self.machine, _ADMINISTER, MACHINE
         if queue.kind in _OF_THE_MACHINE:
             journal = queue.part is not None and queue.part.key == JOURNAL.part.key
             rights = _MACHINE_JOURNAL if journal else _DEADLETTER
-            self._on_machine(token, rights.get(access, _ADMINISTER), f"{operation} from {queue.name}")
-            return
+            return self.machine, rights.get(access, _ADMINISTER), MACHINE
+        right = _OPEN[access][0]
         if queue.part is not None and queue.part.journal:
             right = _JOURNAL.get(access, right)
-        self._on_queue(token, queue, right, operation)
+        return queue.security, right, QUEUE
+
+    def peekable(self, token: Token | None, queues: Iterable[Queue]) -> list[bool]:
+        """Return for each local queue whether the caller may open it to peek, as `open` decides; queues with
+        equal descriptors cost one decision. Only the queue manager opens its internal queues. Does not audit
+        a refusal.
+        """
+        decided, found = dict[tuple[bytes, int], bool](), list[bool]()
+        for queue in queues:
+            descriptor, right, kind = self._to_open(queue, Access.PEEK)
+            key = descriptor.encoded, right
+            if key not in decided:
+                decided[key] = token is None or self.authorizer.allows(token, descriptor, right, kind)
+            found.append(decided[key] and queue.key not in INTERNAL_KEYS)
+        return found
 
     def read(self, token: Token | None, queue: Queue) -> None:
         """Check the right to read the messages of a queue in bulk without removing them."""
