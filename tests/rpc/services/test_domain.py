@@ -43,7 +43,7 @@ def domain() -> DomainWorld:
 
 @pytest.mark.rule("MR-014", "MR-032")
 def test_the_directory_server_is_the_domain_controller_in_use(domain: DomainWorld) -> None:
-    remote = RemoteWorld(World(directory=domain.directory))
+    remote = RemoteWorld(World(provider=domain.directory))
     assert Tool(remote).values(MACHINE, 3) == [(LPWSTR, "DC2")]
     domain.memory.controllers.answered(URLS[2])
     assert Tool(remote).values(MACHINE, 3) == [(LPWSTR, "10.0.0.9")]
@@ -51,7 +51,7 @@ def test_the_directory_server_is_the_domain_controller_in_use(domain: DomainWorl
 
 @pytest.mark.rule("MP-145")
 def test_the_registry_has_the_domain_controllers_and_the_forest(domain: DomainWorld) -> None:
-    remote = DependentWorld(World(directory=domain.directory))
+    remote = DependentWorld(World(provider=domain.directory))
 
     def ask(kind: int) -> tuple[int, str | None]:
         found = remote.dependent().call("query_qm_registry_internal", dwQueryType=kind)

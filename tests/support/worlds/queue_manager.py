@@ -82,11 +82,11 @@ class World:
         clock: StillClock | None = None,
         seed: int = 7,
         faults: type[Faults] = Unexpected,
-        directory: DirectoryProvider | None = None,
+        provider: DirectoryProvider | None = None,
         **settings: object,
     ) -> None:
         self.faults = faults
-        self.directory = directory
+        self.provider = provider
         values: dict[str, object] = {
             "computer_name": "HOST",
             "domain": "example.net",
@@ -105,7 +105,7 @@ class World:
             self.clock,
             self.random,
             faults=self.faults(),
-            directory=self.directory,
+            directory=self.provider,
         )
         self.writer.before_seal.connect(lambda: self.manager.before_submit())
         self.manager.start()
