@@ -88,6 +88,16 @@ class Server:
             self.remove()
 
     @property
+    def config(self) -> Path:
+        """The configuration file."""
+        return self._config
+
+    @property
+    def log(self) -> Path:
+        """The file that the log is written to."""
+        return self._log
+
+    @property
     def pid(self) -> int:
         """Process id of the running server."""
         assert self._process is not None

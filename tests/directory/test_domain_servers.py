@@ -94,6 +94,35 @@ def test_a_public_queue_of_another_server(controller: DomainController, members:
     until(lambda: not known(alpha, guid))
 
 
+def test_a_change_is_noticed_at_once(
+    controller: DomainController, members: list[Server], tmp_path: Path
+) -> None:
+    """The changes of others are told by the domain controller; the interval is the second way."""
+    alpha, beta = members
+    guid = public(beta, r"BETA\told")
+    until(lambda: known(alpha, guid))
+    name = controller.computer("EPSILON")
+    controller.ldif(f"dn: {name}\nchangetype: modify\nreplace: dNSHostName\ndNSHostName: 127.0.0.4\n")
+    server = Server(
+        tmp_path / "slow",
+        "--port",
+        str(free_port()),
+        host="127.0.0.4",
+        environment=environment(controller, "EPSILON", changes_interval="3600"),
+    )
+    assert domain(server, "join")[0] == 0
+    server.start()
+    try:
+        until(lambda: server.run("directory", "list", "Queue").returncode == 0 and known(server, guid))
+        for number in range(3):
+            later = public(beta, rf"BETA\told-{number}")
+            until(lambda later=later: known(server, later), what=f"change {number}")  # type: ignore[misc]
+        beta.ok("queue", "delete", r"BETA\told", "--yes")
+        until(lambda: not known(server, guid))
+    finally:
+        assert server.stop() == 0
+
+
 def test_a_distribution_list_with_an_alias(controller: DomainController, members: list[Server]) -> None:
     alpha, beta = members
     listed = public(beta, r"BETA\listed")

@@ -4,9 +4,8 @@ looked up.
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections import defaultdict
-from collections.abc import Iterator
+from bisect import bisect_left
+from collections.abc import Collection, Iterator
 from typing import Any
 from uuid import UUID
 
@@ -14,70 +13,105 @@ from msmq_fast.directory.filters import Filter, Operator, predicate, wanted_valu
 from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 
+_UNSORTED = 1_000  # objects that a later look-up has to sort
+
 
 class ObjectIndex:
     """All objects of one type. The time of a look-up by an indexed attribute does not depend on the number of
     objects.
+
+    The keys are GUIDs as 16 bytes, whose order is that of enumerations. Most values of indexed attributes
+    belong to one object, so that a set is made for the second one only.
     """
 
     def __init__(self, kind: ObjectType) -> None:
         rules = RULES[kind]
         self._kind = kind
-        self._objects: dict[UUID, DirectoryObject] = {}
+        self._objects: dict[bytes, DirectoryObject] = {}
         self._order: list[bytes] = []
-        self._by: dict[str, defaultdict[Any, set[UUID]]] = {
-            name: defaultdict(set) for name in (*rules.unique, *rules.indexed)
+        self._added: list[bytes] = []  # keys that are not yet in the order
+        self._by: dict[str, dict[Any, bytes | set[bytes]]] = {
+            name: {} for name in (*rules.unique, *rules.indexed)
         }
 
     def __len__(self) -> int:
         return len(self._objects)
 
     def __contains__(self, identifier: UUID) -> bool:
-        return identifier in self._objects
+        return identifier.bytes in self._objects
 
     def get(self, identifier: UUID) -> DirectoryObject | None:
         """Return the object with this GUID, None if there is none."""
-        return self._objects.get(identifier)
+        return self._objects.get(identifier.bytes)
+
+    def others(self, keys: Collection[bytes]) -> list[bytes]:
+        """Return the keys of the objects that are not in `keys`."""
+        return list(self._objects.keys() - keys)
 
     def put(self, item: DirectoryObject) -> None:
         """Add an object, or replace the one with the same GUID."""
-        identifier: UUID = item[IDENTIFIER]
-        if identifier in self._objects:
-            self._unlink(self._objects[identifier])
+        key = item[IDENTIFIER].bytes
+        known = self._objects.get(key)
+        if known is not None:
+            self._unlink(key, known)
         else:
-            insort(self._order, identifier.bytes)
-        self._objects[identifier] = item
+            self._added.append(key)
+            if len(self._added) >= _UNSORTED:
+                self._arrange()
+        self._objects[key] = item
         for name, found in self._by.items():
-            for key in self._keys(item, name):
-                found[key].add(identifier)
+            for value in self._keys(item, name):
+                holders = found.setdefault(value, key)
+                if isinstance(holders, set):
+                    holders.add(key)
+                elif holders != key:
+                    found[value] = {holders, key}
 
     def discard(self, identifier: UUID) -> None:
         """Remove the object with this GUID, if there is one."""
-        item = self._objects.pop(identifier, None)
+        key = identifier.bytes
+        item = self._objects.pop(key, None)
         if item is not None:
-            self._unlink(item)
-            del self._order[bisect_left(self._order, identifier.bytes)]
+            self._unlink(key, item)
+            self._arrange()
+            del self._order[bisect_left(self._order, key)]
 
-    def _unlink(self, item: DirectoryObject) -> None:
+    def _arrange(self) -> None:
+        if self._added:
+            self._order += self._added
+            self._order.sort()  # two sorted runs are merged in linear time
+            self._added = []
+
+    def _unlink(self, key: bytes, item: DirectoryObject) -> None:
         for name, found in self._by.items():
-            for key in self._keys(item, name):
-                found[key].discard(item[IDENTIFIER])
-                if not found[key]:
-                    del found[key]
+            for value in self._keys(item, name):
+                holders = found.get(value)
+                if isinstance(holders, set):
+                    holders.discard(key)
+                    if holders:
+                        continue
+                found.pop(value, None)
 
     def _keys(self, item: DirectoryObject, name: str) -> Any:
         value = item.get(name)
-        return () if value is None else ATTRIBUTES[self._kind][name].members(value)
+        if value is None:
+            return ()
+        members = ATTRIBUTES[self._kind][name].members(value)
+        return (value,) if members == (value,) else members  # the same object, to save memory
 
     def holder(self, item: DirectoryObject) -> tuple[str, DirectoryObject] | None:
         """Return (attribute, found object) if the index has an object with the same value as `item` in a
         unique attribute, otherwise None.
         """
         for name in RULES[self._kind].unique:
-            for key in self._keys(item, name):
-                for identifier in self._by[name].get(key, ()):
-                    return name, self._objects[identifier]
+            for value in self._keys(item, name):
+                for key in self._holders(name, value):
+                    return name, self._objects[key]
         return None
+
+    def _holders(self, name: str, value: Any) -> Collection[bytes]:
+        found = self._by[name].get(value, ())
+        return (found,) if isinstance(found, bytes) else found
 
     def search(self, conditions: Filter) -> Iterator[DirectoryObject]:
         """Yield the objects that meet all conditions, in the order of their GUIDs. Raises ValueError if a
@@ -85,17 +119,17 @@ class ObjectIndex:
         """
         holds = predicate(self._kind, conditions)
         for key in self._candidates(conditions):
-            item = self._objects.get(UUID(bytes=key))
+            item = self._objects.get(key)
             if item is not None and holds(item):
                 yield item
 
-    def _candidates(self, conditions: Filter) -> list[bytes]:
+    def _candidates(self, conditions: Filter) -> Collection[bytes]:
         for condition in conditions:
             if condition.operator is not Operator.EQUALS:
                 continue
             if condition.attribute == IDENTIFIER:
                 return [wanted_value(self._kind, condition)]
             if condition.attribute in self._by:
-                found = self._by[condition.attribute].get(wanted_value(self._kind, condition), ())
-                return sorted(identifier.bytes for identifier in found)
+                return sorted(self._holders(condition.attribute, wanted_value(self._kind, condition)))
+        self._arrange()
         return self._order

@@ -180,10 +180,12 @@ class DirectoryObject:
 
     def __init__(self, kind: ObjectType, values: Mapping[str, Any]) -> None:
         self.kind = kind
-        self._values = {name: _checked(kind, name, value) for name, value in values.items()}
+        self._values: Mapping[str, Value] = {
+            name: _checked(kind, name, value) for name, value in values.items()
+        }
 
     @classmethod
-    def trusted(cls, kind: ObjectType, values: dict[str, Value]) -> DirectoryObject:
+    def trusted(cls, kind: ObjectType, values: Mapping[str, Value]) -> DirectoryObject:
         """Return an object with the attributes `values`, which the caller has already checked."""
         made = cls.__new__(cls)
         made.kind = kind
@@ -214,7 +216,7 @@ class DirectoryObject:
     def changed(self, values: Mapping[str, Any]) -> DirectoryObject:
         """Return a copy in which `values` replace the old values of their attributes."""
         checked = {name: _checked(self.kind, name, value) for name, value in values.items()}
-        return DirectoryObject.trusted(self.kind, self._values | checked)
+        return DirectoryObject.trusted(self.kind, {**self._values, **checked})
 
     def only(self, names: Collection[str] | None) -> DirectoryObject:
         """Return a copy with only the identifier and the attributes `names`; the object itself if `names`

@@ -69,12 +69,15 @@ def domain_directory(
     """
     if config.mode != DirectoryMode.DOMAIN.value:
         return None
-    domain = domain_of(config)
+    link = link_of(config)
+    from msmq_fast.directory.ldap.domain import Domain
     from msmq_fast.directory.ldap.provider import Intervals, LdapDirectory
+    from msmq_fast.directory.ldap.watch import LdapWatch
     from msmq_fast.directory.ldap.worker import ThreadWorker
 
     intervals = Intervals(config.changes_interval, config.complete_interval)
-    return LdapDirectory(domain, ThreadWorker(post), monotonic, intervals=intervals)
+    watch = LdapWatch(link.settings, link.controllers)
+    return LdapDirectory(Domain(link), ThreadWorker(post), monotonic, watch=watch, intervals=intervals)
 
 
 def domain_accounts(

@@ -155,14 +155,14 @@ class DomainController:
     def _tool(self, *arguments: str) -> None:
         subprocess.run(["samba-tool", *arguments], check=True, capture_output=True, timeout=120)
 
-    def ldif(self, text: str) -> None:
+    def ldif(self, text: str, timeout: float = 60) -> None:
         """Change the domain behind the back of every client."""
         subprocess.run(
             ["ldbmodify", "-H", str(self.folder / "private" / "sam.ldb")],
             input=text.encode(),
             check=True,
             capture_output=True,
-            timeout=60,
+            timeout=timeout,
         )
 
     def guid(self, path: str) -> UUID:

@@ -42,6 +42,12 @@ class Inline:
             done.fail(error)
         return done
 
+    def tell(self, function: Callable[..., None], *arguments: object) -> None:
+        function(*arguments)
+
+    def give_way(self) -> None:
+        """No other thread waits."""
+
     def close(self) -> None:
         """No thread has to end."""
 

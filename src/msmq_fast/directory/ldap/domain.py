@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -27,6 +27,8 @@ __all__ = ["Changes", "Domain"]
 MAX_MEMBERS: Final = 10_000
 """Format names that a distribution list may stand for."""
 _MAX_LISTS: Final = 10_000
+_BATCH: Final = 20
+"""Objects that are handed over at once: as few that other threads are not held up by it."""
 _COMPUTERS_AT_ONCE: Final = 100
 _COMPUTER_ATTRIBUTES: Final = [
     "objectGUID",
@@ -103,8 +105,10 @@ class Domain:
 
     # ---- reading
 
-    def load(self) -> Changes:
-        """Read all objects of the domain that message queuing uses."""
+    def load(self, each: Callable[[list[DirectoryObject]], None] | None = None) -> Changes:
+        """Read all objects of the domain that message queuing uses. `each` is given them in batches; without
+        it they are in the result.
+        """
         self._link.prefer()
         place = self._place()
         found = Changes(place.controller, place.usn, complete=True)
@@ -122,16 +126,21 @@ class Domain:
             for entry in entries:
                 self._decode(kind, entry, place, found)
                 grouped.update(path.decode() for path in entry.attributes.get("memberof", ()))
+                if each is not None and len(found.objects) >= _BATCH:
+                    each(found.objects)
+                    found.objects = []
         found.lists = self._lists(grouped, place)
         return found
 
-    def changes(self, controller: str, usn: int) -> Changes:
+    def changes(
+        self, controller: str, usn: int, each: Callable[[list[DirectoryObject]], None] | None = None
+    ) -> Changes:
         """Read what has changed since an earlier reading. If another domain controller answers now,
         everything is read again: each counts changes for itself. So it is if the controller was set back.
         """
         place = self._place()
         if place.controller != controller or place.usn < usn:
-            return self.load()
+            return self.load(each)
         found = Changes(place.controller, place.usn, complete=False)
         if place.usn == usn:
             return found

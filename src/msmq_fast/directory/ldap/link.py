@@ -79,6 +79,11 @@ class LdapLink:
         self._opened = 0  # connections so far
 
     @property
+    def settings(self) -> LdapSettings:
+        """How the domain is reached."""
+        return self._settings
+
+    @property
     def controllers(self) -> Controllers:
         return self._controllers
 

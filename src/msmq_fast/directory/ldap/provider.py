@@ -8,13 +8,14 @@ import logging
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from ipaddress import ip_address
-from typing import Any, Final, TypeVar
+from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
 from uuid import UUID
 
 from msmq_fast.directory.enumerations import MAX_HANDLES, failed
 from msmq_fast.directory.filters import Filter, Sort, equals
-from msmq_fast.directory.index import ObjectIndex
+from msmq_fast.directory.ldap.compact import Compactor
+from msmq_fast.directory.ldap.copy import DomainCopy
 from msmq_fast.directory.ldap.domain import Changes, Domain
 from msmq_fast.directory.ldap.schema import UNSUPPORTED
 from msmq_fast.directory.ldap.worker import Worker
@@ -34,6 +35,16 @@ T = TypeVar("T")
 
 _LISTED_PROBLEMS: Final = 5
 _NETBIOS_LENGTH: Final = 15
+
+
+class Watch(Protocol):
+    """Tells at once when something has changed in the domain."""
+
+    def start(self, changed: Callable[[], None]) -> None:
+        """Begin. Calls `changed` in a thread of its own."""
+
+    def close(self) -> None:
+        """Stop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +77,7 @@ class LdapDirectory(SearchableDirectory):
         worker: Worker,
         monotonic: Callable[[], float],
         *,
+        watch: Watch | None = None,
         intervals: Intervals | None = None,
         max_handles: int = MAX_HANDLES,
     ) -> None:
@@ -74,11 +86,13 @@ class LdapDirectory(SearchableDirectory):
         self._worker = worker
         self._monotonic = monotonic
         self._intervals = intervals or Intervals()
-        self._objects: dict[ObjectType, ObjectIndex] | None = None
+        self._watch = watch
+        self._copy = DomainCopy()
         self._lists: dict[UUID, tuple[str, ...]] = {}
         self._controller = ""
         self._usn = 0
         self._reading: Completion[None] | None = None
+        self._stale = False
         self._due: float | None = None
         self._complete_due = 0.0
         self._failing = ""
@@ -103,18 +117,28 @@ class LdapDirectory(SearchableDirectory):
 
     def count(self, kind: ObjectType) -> int | None:
         """Return how many objects of a type the copy has, None before the first reading."""
-        return None if self._objects is None else len(self._objects[kind])
+        return self._copy.count(kind) if self._copy.filled else None
 
     def start(self) -> Completion[None]:
         """Read the domain, and keep the copy fresh from then on. Resolves after the first complete
         reading.
         """
         self._refresh()
+        if self._watch is not None:
+            self._watch.start(lambda: self._worker.tell(self._told))
         return self._started
+
+    def _told(self) -> None:
+        """Something has changed. A reading that runs may have missed it."""
+        self._stale = True
+        if self._reading is None and not self._failing:
+            self._refresh()
 
     def close(self) -> None:
         """Stop reading."""
         self._due = None
+        if self._watch is not None:
+            self._watch.close()
         self._worker.close()
 
     # ---- the copy
@@ -134,8 +158,20 @@ class LdapDirectory(SearchableDirectory):
             return self._reading
         self._due = None
         domain, controller, usn = self._domain, self._controller, self._usn
-        complete = self._objects is None or self._monotonic() >= self._complete_due
-        done = self._worker.submit(domain.load if complete else lambda: domain.changes(controller, usn))
+        complete = not self._copy.filled or self._monotonic() >= self._complete_due
+        compactor = Compactor()
+
+        def each(objects: list[DirectoryObject]) -> None:
+            self._worker.tell(self._put_all, [compactor.compact(item) for item in objects])
+            self._worker.give_way()
+
+        def look() -> Changes:
+            return domain.load(each) if complete else domain.changes(controller, usn, each)
+
+        self._stale = False
+        self._copy.begin()
+        begun = self._monotonic()
+        done = self._worker.submit(look)
         reading: Completion[None] = Completion()
         self._reading = reading
 
@@ -145,11 +181,15 @@ class LdapDirectory(SearchableDirectory):
             error = done.exception()
             if error is None:
                 self._take(done.result(), now)
-                self._due = now + self._intervals.changes
+                if done.result().complete:
+                    total = sum(self._copy.count(kind) for kind in ObjectType)
+                    _log.info("%d objects of the domain were read in %.1f s", total, now - begun)
+                self._due = now + (0.0 if self._stale else self._intervals.changes)
                 self._note("")
                 reading.resolve(None)
                 self._started.resolve(None)
                 return
+            self._copy.end(complete=False)
             self._due = now + self._intervals.retry
             self._note(str(error))
             reading.fail(error)
@@ -170,39 +210,32 @@ class LdapDirectory(SearchableDirectory):
         if len(changes.problems) > _LISTED_PROBLEMS:
             _log.warning("%d more objects of the domain are passed over", len(changes.problems) - 5)
         self._controller, self._usn = changes.controller, changes.usn
-        before = self._objects
-        if changes.complete or self._objects is None:
-            self._objects = {kind: ObjectIndex(kind) for kind in ObjectType}
+        self._put_all(changes.objects)
+        self._copy.end(complete=changes.complete)
+        if changes.complete:
             self._lists = dict(changes.lists)
             self._complete_due = now + self._intervals.complete
-        changed = set()
-        for item in changes.objects:
-            if before is None or before[item.kind].get(item[IDENTIFIER]) != item:
-                changed.add(item.kind)
-            self._put(item)
         for identifier in changes.gone:
-            for kind, objects in self._objects.items():
-                if identifier in objects:
-                    changed.add(kind)
-                    objects.discard(identifier)
-        if not changes.complete and (changes.objects or changes.gone):
+            self._copy.discard(identifier)
+        changed = self._copy.take_changed()
+        if changed and not changes.complete:
             self._lists.clear()  # a member may have changed; the next use asks again
         for kind in changed:
             self.changed(kind)
 
-    def _put(self, item: DirectoryObject) -> None:
-        if self._objects is not None:
-            self._objects[item.kind].put(item)
+    def _put_all(self, objects: Iterable[DirectoryObject]) -> None:
+        for item in objects:
+            self._copy.put(item)
 
     def _search(self, kind: ObjectType, conditions: Filter) -> Iterable[DirectoryObject]:
-        if self._objects is None:
+        if not self._copy.filled:
             reason = self._failing or "it has not been read yet"
             raise DirectoryError(
                 DirectoryOperationResult.NOT_CONNECTED,
                 f"the domain is not known: {reason}",
                 kind=kind,
             )
-        return self._objects[kind].search(conditions)
+        return self._copy.search(kind, conditions)
 
     # ---- operations
 
@@ -222,7 +255,7 @@ class LdapDirectory(SearchableDirectory):
         except (DirectoryError, ValueError) as error:
             return failed(as_directory_error(error, kind))
         found = super().read(kind, conditions, attributes)
-        if not force and self._objects is not None:
+        if not force and self._copy.filled:
             return found
         return self._refresh().then(lambda _: SearchableDirectory.read(self, kind, conditions, attributes))
 
@@ -256,7 +289,7 @@ class LdapDirectory(SearchableDirectory):
             return failed(as_directory_error(error, item.kind))
 
         def made(found: DirectoryObject) -> Completion[UUID]:
-            self._put(found)
+            self._copy.put(found)
             identifier: UUID = found[IDENTIFIER]
             return self._joined(join, identifier).then(lambda _: Completion.of(identifier))
 
@@ -274,15 +307,14 @@ class LdapDirectory(SearchableDirectory):
         values = {name: value for name, value in wanted.items() if name not in kept}
 
         def written(found: DirectoryObject) -> Completion[None]:
-            self._put(found)
+            self._copy.put(found)
             return self._joined(join, found[IDENTIFIER])
 
         return self._worker.submit(lambda: self._domain.write(item, values)).then(written)
 
     def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
         def deleted(identifier: UUID) -> Completion[None]:
-            if self._objects is not None:
-                self._objects[item.kind].discard(identifier)
+            self._copy.discard(identifier)
             return self._joined(join, identifier)
 
         return self._worker.submit(lambda: self._domain.delete(item)).then(deleted)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
@@ -17,6 +18,7 @@ T = TypeVar("T")
 Post = Callable[..., None]
 """Calls a function with arguments on the event loop, from any thread."""
 
+_PAUSE: Final = 0.002  # seconds
 MAX_WAITING: Final = 1_000
 """Operations that may wait for the domain controller."""
 
@@ -26,6 +28,12 @@ class Worker(Protocol):
 
     def submit(self, operation: Callable[[], T]) -> Completion[T]:
         """Perform an operation. The completion fails with the DirectoryError that the operation raises."""
+
+    def tell(self, function: Callable[..., None], *arguments: object) -> None:
+        """Call a function on the event loop. For use by an operation."""
+
+    def give_way(self) -> None:
+        """Perform the operations that wait, and let other threads run. For use by a long operation."""
 
     def close(self) -> None:
         """Stop after the running operation. Those that wait are not performed."""
@@ -63,6 +71,19 @@ class ThreadWorker:
         except queue.Full:
             return failed(generic("too many operations wait for the domain controller"))
         return done
+
+    def tell(self, function: Callable[..., None], *arguments: object) -> None:
+        if not self._closed:
+            self._post(function, *arguments)
+
+    def give_way(self) -> None:
+        time.sleep(_PAUSE)
+        while not self._waiting.empty() and not self._closed:
+            run = self._waiting.get_nowait()
+            if run is not None:
+                run()
+        if self._closed:
+            raise generic("the server stops")
 
     def close(self) -> None:
         self._closed = True
