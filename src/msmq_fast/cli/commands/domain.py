@@ -33,6 +33,18 @@ def _add_status(parser: Parser) -> None:
     add_output(parser)
 
 
+def _add_join(parser: Parser) -> None:
+    _add_status(parser)
+    parser.add_argument(
+        "--migrate",
+        action="store_true",
+        help="move the public queues of the embedded directory into the domain; they get new GUIDs",
+    )
+    parser.add_argument(
+        "--dry-run", action="store_true", help="only show what --migrate would do with each object"
+    )
+
+
 def _add_leave(parser: Parser) -> None:
     _add_status(parser)
     add_yes(parser)
@@ -93,6 +105,7 @@ def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
         if item.kind is ObjectType.QUEUE_MANAGER and item["ComputerName"].casefold() == name.casefold():
             own = item
     kinds = [item.kind for item in found.objects]
+    own_paths = f"{name.casefold()}\\"
     facts = {
         "controller": found.controller,
         "controllers": [
@@ -109,6 +122,11 @@ def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
         "sites": kinds.count(ObjectType.SITE),
         "routing_links": kinds.count(ObjectType.ROUTING_LINK),
         "problems": found.problems,
+        "queue_guids": {
+            item["Pathname"].casefold(): item.identifier
+            for item in found.objects
+            if item.kind is ObjectType.QUEUE and item["Pathname"].casefold().startswith(own_paths)
+        },
     }
     return domain, facts, name
 
@@ -116,6 +134,7 @@ def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
 def _status(arguments: argparse.Namespace) -> int:
     config = configured(arguments)
     _, facts, _ = _own(config)
+    del facts["queue_guids"]
     show(facts, arguments.form)
     return Exit.OK if facts["guid"] is not None else Exit.NOT_FOUND
 
@@ -129,7 +148,11 @@ def _join(arguments: argparse.Namespace) -> int:
     from msmq_fast.store.schema import MetaName
 
     config = configured(arguments)
+    if arguments.dry_run and not arguments.migrate:
+        raise CommandError(Exit.USAGE, "--dry-run belongs to --migrate")
     domain, facts, name = _own(config)
+    if arguments.dry_run:
+        return _show_plan(config, name, facts["queue_guids"], arguments.form)
     created = facts["guid"] is None
     values: dict[str, Any] = {"ComputerName": name, "RoutingServer": config.mqqb.router}
     if config.directory.site:
@@ -152,8 +175,11 @@ def _join(arguments: argparse.Namespace) -> int:
     guid = UUID(facts["guid"])
     store = _store(config, guid)
     before = UUID(bytes_le=store.guid)
+    moved = 0
     try:
-        if before != guid:
+        if arguments.migrate:
+            moved = _migrate(store, domain, name, guid, facts["queue_guids"])
+        elif before != guid:
             _refuse_public_queues(store)
             with store.unit():
                 store.put_meta(MetaName.GUID, guid.bytes_le)
@@ -161,10 +187,43 @@ def _join(arguments: argparse.Namespace) -> int:
     finally:
         store.close()
     show(
-        {"joined": name, "object": facts["object"], "guid": str(guid), "new": created},
+        {"joined": name, "object": facts["object"], "guid": str(guid), "new": created}
+        | ({"moved": moved} if arguments.migrate else {}),
         arguments.form,
     )
     return Exit.OK
+
+
+def _show_plan(config: Config, name: str, existing: dict[str, UUID], form: Form) -> int:
+    from msmq_fast.cli.domainmigration import Migration
+
+    store = _store(config)
+    try:
+        rows = Migration(store, name).plan(existing)
+    finally:
+        store.close()
+    if form is Form.JSON:
+        for row in rows:
+            show(row, form)
+    else:
+        show_table(rows, ("object", "name", "outcome", "detail"), form)
+    return Exit.OK
+
+
+def _migrate(store: Store, domain: Domain, name: str, guid: UUID, existing: dict[str, UUID]) -> int:
+    """Move the public queues of a store into the domain. Returns how many queues have new GUIDs."""
+    from msmq_fast.cli.domainmigration import Migration
+    from msmq_fast.directory.results import DirectoryError
+
+    migration = Migration(store, name)
+    try:
+        found = migration.create(domain, existing)
+    except DirectoryError as error:
+        raise CommandError(
+            Exit.FAILURE, f"{error}; the store is unchanged, so the command can be repeated"
+        ) from None
+    migration.renumber(guid, found)
+    return sum(old != new for old, new in found.items())
 
 
 def _refuse_public_queues(store: Store) -> None:
@@ -182,8 +241,8 @@ def _refuse_public_queues(store: Store) -> None:
     if found:
         raise CommandError(
             Exit.FAILURE,
-            f"the store has public queues, such as {found[0]}: export and delete them, join the domain, and "
-            "create them again",
+            f"the store has public queues, such as {found[0]}: add --migrate, which moves them into the "
+            "domain and gives them new GUIDs",
         )
 
 
@@ -279,10 +338,15 @@ COMMAND = Group(
             description="""Creates the object of this computer's queue manager below its computer account,
                 unless an administrator has created it, and gives its GUID to the store. The account of
                 section [directory] needs the right to create mSMQConfiguration objects below the computer
-                object. Messages and private queues stay; the store must have no public queues.""",
+                object. Messages and private queues stay. Public queues of the embedded directory move with
+                --migrate: messages stay, the domain gives new GUIDs, and other objects are left. An attempt
+                that was broken off can be repeated.""",
             run=_join,
-            add_arguments=_add_status,
-            examples=(Example("--config /etc/msmq-fast.toml", "before the first start, or later"),),
+            add_arguments=_add_join,
+            examples=(
+                Example("--config /etc/msmq-fast.toml", "before the first start, or later"),
+                Example("--migrate --dry-run", "what happens to the objects of the embedded directory"),
+            ),
         ),
         Command(
             name="explain",
