@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from uuid import UUID
 
 from msmq_fast.directory.filters import Condition, Operator, equals
@@ -9,6 +10,7 @@ from msmq_fast.directory.index import ObjectIndex
 from msmq_fast.directory.ldap.compact import Compactor
 from msmq_fast.directory.ldap.controllers import LONGEST_PAUSE, Controllers
 from msmq_fast.directory.ldap.copy import DomainCopy
+from msmq_fast.directory.ldap.saved import SavedCopy
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 
@@ -99,3 +101,50 @@ def test_controllers_are_left_alone_for_longer_and_longer() -> None:
     assert known.explain() == "ldap://a: it hangs; ldap://b: it is off (next attempt in 1 s)"
     now[0] += 1
     assert known.candidates() == ["ldap://b"]
+
+
+def applied(saved: SavedCopy) -> tuple[list[DirectoryObject], dict[UUID, tuple[str, ...]]]:
+    found: dict[UUID, DirectoryObject] = {}
+    lists: dict[UUID, tuple[str, ...]] = {}
+    for objects, gone, some in saved.load():
+        found |= {item[IDENTIFIER]: item for item in objects}
+        for identifier in gone:
+            found.pop(identifier, None)
+        lists |= some
+    return sorted(found.values(), key=lambda item: str(item["Pathname"])), lists
+
+
+def test_a_saved_copy_has_the_last_complete_reading_and_what_came_after(tmp_path: Path) -> None:
+    path, source = tmp_path / "domain.copy", ["ldap://dc1"]
+    saved = SavedCopy(path, source)
+    assert applied(saved) == ([], {})
+    saved.append([queue(9)], [])
+    assert not path.exists()
+    saved.begin()
+    saved.add([Compactor().compact(queue(1, "Grüße")), queue(2)])
+    lists = {UUID(int=5): ("PUBLIC=x", "DIRECT=y")}
+    saved.end(lists)
+    assert applied(SavedCopy(path, source)) == ([queue(1, "Grüße"), queue(2)], lists)
+    assert path.stat().st_mode & 0o777 == 0o600
+    saved.append([queue(3), queue(1, "new")], [UUID(int=2 * 7919)])
+    assert applied(SavedCopy(path, source))[0] == [queue(1, "new"), queue(3)]
+    saved.begin()
+    saved.add([queue(4)])
+    saved.abandon()
+    assert applied(SavedCopy(path, source))[0] == [queue(1, "new"), queue(3)]
+    assert applied(SavedCopy(path, ["ldap://another"])) == ([], {})
+
+
+def test_what_comes_after_damage_is_not_used(tmp_path: Path) -> None:
+    path = tmp_path / "domain.copy"
+    saved = SavedCopy(path, [])
+    saved.begin()
+    saved.add([queue(1), queue(2)])
+    saved.end({})
+    whole = path.read_bytes()
+    for size in range(0, len(whole), 13):
+        path.write_bytes(whole[:size])
+        found, _ = applied(saved)
+        assert found == [queue(1), queue(2)][: len(found)]
+    path.write_bytes(b"\xc1" + whole)
+    assert applied(saved) == ([], {})

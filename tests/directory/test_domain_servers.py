@@ -177,8 +177,10 @@ def test_messages_flow_while_the_domain_controller_is_away(
 def test_a_server_starts_without_the_domain_controller(
     controller: DomainController, members: list[Server]
 ) -> None:
-    alpha, _ = members
+    alpha, beta = members
     guid = public(alpha, r"ALPHA\kept")
+    others = public(beta, r"BETA\kept")
+    until(lambda: known(alpha, others))
     assert alpha.stop() == 0
     controller.kill()
     try:
@@ -187,6 +189,10 @@ def test_a_server_starts_without_the_domain_controller(
         alpha.ok("send", "private", "--body", "x")
         assert len(alpha.ok("receive", "private")) == 1
         alpha.ok("send", r"ALPHA\kept", "--body", "x")
+        until(lambda: alpha.run("directory", "list", "Queue").returncode == 0)
+        assert known(alpha, others)  # from the copy that was saved
+        alpha.ok("send", f"PUBLIC={others}", "--body", "x", "--recoverable")
+        assert len(beta.ok("receive", r"BETA\kept", "--timeout", "20s")) == 1
     finally:
         controller.start()
     until(lambda: alpha.run("directory", "list", "Queue").returncode == 0, timeout=60)

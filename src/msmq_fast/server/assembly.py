@@ -150,7 +150,7 @@ class Assembly:
             self._clock,
             self._random,
             guard=access.guard,
-            directory=domain_directory(config.directory, self._clock.monotonic, self._soon),
+            directory=domain_directory(config.directory, config.data, self._clock.monotonic, self._soon),
         )
         store.writer.on_failure.connect(self._store_failed)
         store.writer.before_seal.connect(manager.before_submit)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msmq_fast.config.sections.directory import DirectoryConfig
@@ -62,22 +63,27 @@ def link_of(config: DirectoryConfig) -> LdapLink:
 
 
 def domain_directory(
-    config: DirectoryConfig, monotonic: Callable[[], float], post: Post
+    config: DirectoryConfig, data: Path, monotonic: Callable[[], float], post: Post
 ) -> DirectoryProvider | None:
-    """Return the directory of a server in a domain, None for one with another kind of directory. `post`
-    calls a function on the event loop. Raises DeclarationError.
+    """Return the directory of a server in a domain, None for one with another kind of directory. A file of
+    the directory `data` keeps the copy of the domain. `post` calls a function on the event loop. Raises
+    DeclarationError.
     """
     if config.mode != DirectoryMode.DOMAIN.value:
         return None
     link = link_of(config)
     from msmq_fast.directory.ldap.domain import Domain
     from msmq_fast.directory.ldap.provider import Intervals, LdapDirectory
+    from msmq_fast.directory.ldap.saved import SavedCopy
     from msmq_fast.directory.ldap.watch import LdapWatch
     from msmq_fast.directory.ldap.worker import ThreadWorker
 
     intervals = Intervals(config.changes_interval, config.complete_interval)
     watch = LdapWatch(link.settings, link.controllers)
-    return LdapDirectory(Domain(link), ThreadWorker(post), monotonic, watch=watch, intervals=intervals)
+    saved = SavedCopy(data / "domain.copy", config.url)
+    return LdapDirectory(
+        Domain(link), ThreadWorker(post), monotonic, watch=watch, saved=saved, intervals=intervals
+    )
 
 
 def domain_accounts(

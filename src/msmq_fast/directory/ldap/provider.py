@@ -17,6 +17,7 @@ from msmq_fast.directory.filters import Filter, Sort, equals
 from msmq_fast.directory.ldap.compact import Compactor
 from msmq_fast.directory.ldap.copy import DomainCopy
 from msmq_fast.directory.ldap.domain import Changes, Domain
+from msmq_fast.directory.ldap.saved import SavedCopy
 from msmq_fast.directory.ldap.schema import UNSUPPORTED
 from msmq_fast.directory.ldap.worker import Worker
 from msmq_fast.directory.objects import IDENTIFIER, RULES, DirectoryObject, attribute_kind
@@ -78,6 +79,7 @@ class LdapDirectory(SearchableDirectory):
         monotonic: Callable[[], float],
         *,
         watch: Watch | None = None,
+        saved: SavedCopy | None = None,
         intervals: Intervals | None = None,
         max_handles: int = MAX_HANDLES,
     ) -> None:
@@ -87,6 +89,7 @@ class LdapDirectory(SearchableDirectory):
         self._monotonic = monotonic
         self._intervals = intervals or Intervals()
         self._watch = watch
+        self._saved = saved
         self._copy = DomainCopy()
         self._lists: dict[UUID, tuple[str, ...]] = {}
         self._controller = ""
@@ -123,10 +126,36 @@ class LdapDirectory(SearchableDirectory):
         """Read the domain, and keep the copy fresh from then on. Resolves after the first complete
         reading.
         """
+        if self._saved is not None:
+            self._worker.submit(self._load_saved).add_done_callback(self._loaded)
         self._refresh()
         if self._watch is not None:
             self._watch.start(lambda: self._worker.tell(self._told))
         return self._started
+
+    def _load_saved(self) -> None:
+        assert self._saved is not None  # noqa: S101 - else it is not called
+        compactor = Compactor()
+        try:
+            for objects, gone, lists in self._saved.load():
+                self._worker.tell(self._put_saved, [compactor.compact(item) for item in objects], gone, lists)
+                self._worker.give_way()
+        except (OSError, ValueError, TypeError, LookupError) as error:
+            _log.warning("the saved copy of the domain cannot be used: %s", error)
+
+    def _put_saved(
+        self, objects: list[DirectoryObject], gone: list[UUID], lists: dict[UUID, tuple[str, ...]]
+    ) -> None:
+        self._put_all(objects)
+        for identifier in gone:
+            self._copy.discard(identifier)
+        self._lists |= lists
+
+    def _loaded(self, done: Completion[None]) -> None:
+        total = sum(self._copy.count(kind) for kind in ObjectType)
+        if total and done.exception() is None and not self._copy.filled:
+            self._copy.filled = True
+            _log.info("a saved copy of the domain with %d objects is used until the domain is read", total)
 
     def _told(self) -> None:
         """Something has changed. A reading that runs may have missed it."""
@@ -158,18 +187,26 @@ class LdapDirectory(SearchableDirectory):
             return self._reading
         self._due = None
         domain, controller, usn = self._domain, self._controller, self._usn
-        complete = not self._copy.filled or self._monotonic() >= self._complete_due
+        complete = not self._controller or self._monotonic() >= self._complete_due
         compactor = Compactor()
 
         def each(objects: list[DirectoryObject]) -> None:
+            self._save(lambda saved: saved.add(objects))
             self._worker.tell(self._put_all, [compactor.compact(item) for item in objects])
             self._worker.give_way()
 
         def look() -> Changes:
-            return domain.load(each) if complete else domain.changes(controller, usn, each)
+            self._worker.tell(self._copy.begin)
+            self._save(SavedCopy.begin)
+            found = domain.load(each) if complete else domain.changes(controller, usn, each)
+            if found.complete:
+                self._save(lambda saved: saved.add(found.objects))
+                self._save(lambda saved: saved.end(found.lists))
+            else:
+                self._save(lambda saved: saved.append(found.objects, found.gone))
+            return found
 
         self._stale = False
-        self._copy.begin()
         begun = self._monotonic()
         done = self._worker.submit(look)
         reading: Completion[None] = Completion()
@@ -196,6 +233,18 @@ class LdapDirectory(SearchableDirectory):
 
         done.add_done_callback(read)
         return reading
+
+    def _save(self, step: Callable[[SavedCopy], None]) -> None:
+        """Write to the file. It is of use only while no domain controller answers, so that a full disk is no
+        reason to fail.
+        """
+        if self._saved is None:
+            return
+        try:
+            step(self._saved)
+        except OSError as error:
+            self._saved.abandon()
+            _log.warning("the copy of the domain cannot be saved: %s", error)
 
     def _note(self, failing: str) -> None:
         if failing and not self._failing:
