@@ -413,6 +413,21 @@ def test_the_sid_of_a_computer_is_that_of_its_account(world: World) -> None:
     assert all(one.startswith("S-1-5-21-") for one in found)
 
 
+@IN_DOMAIN
+@pytest.mark.rule("SM-216")
+def test_a_change_of_a_computer_is_one_of_its_queue_manager_and_queues(world: DomainWorld) -> None:
+    world.home("BETA")
+    world.directory.create(queue(r"BETA\orders")).result()
+    world.restart()  # from here on, only the computer changes
+    keys = {"dNSHostName": [b"new.corp.example"], "mSMQSignCertificates": [b"keys"]}
+    world.link.modify(f"CN=BETA,CN=Computers,{world.root}", keys)
+    wanted = (equals("ComputerName", "BETA"),)
+    found = world.directory.read(ObjectType.QUEUE_MANAGER, wanted, force=True).result()
+    assert (found["QualifiedComputerName"], found["PublicSigningKeyList"]) == ("new.corp.example", b"keys")
+    (item,) = world.objects()
+    assert item["QualifiedPathname"] == r"new.corp.example\orders"
+
+
 # ---- the workgroup
 
 

@@ -153,8 +153,26 @@ class Domain:
                 self._read_computers(entries, place)
             for entry in entries:
                 self._decode(kind, entry, place, found)
+        self._follow_computers(place, usn + 1, found)
         found.gone = list(self._deleted(place, usn + 1))
         return found
+
+    def _follow_computers(self, place: _Place, usn: int, found: Changes) -> None:
+        """Read the queue managers and queues of computers that have changed: their names and keys are
+        attributes of the computer (3.1.6.11.1).
+        """
+        condition = f"(&(objectClass=computer)(uSNChanged>={usn}))"
+        for computer in list(self._link.search(place.domain, SUBTREE, condition, _COMPUTER_ATTRIBUTES)):
+            key = computer.path.casefold()
+            known = self._computers.get(key)
+            if known is None or known == computer:  # one without queue manager, or a log-on
+                continue
+            self._computers[key] = computer
+            base = names.child("msmq", computer.path)
+            for kind in (ObjectType.QUEUE_MANAGER, ObjectType.QUEUE):
+                of_class = f"(objectClass={CLASSES[kind]})"
+                for entry in self._link.search(base, SUBTREE, of_class, wanted_attributes(kind)):
+                    self._decode(kind, entry, place, found)
 
     def _place(self) -> _Place:
         root = self._link.root()
