@@ -16,7 +16,7 @@ from tests.spark.realserver import RealServer, running
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-pytestmark = [pytest.mark.long(seconds=180), pytest.mark.timeout(900)]
+pytestmark = [pytest.mark.long(seconds=90), pytest.mark.timeout(900)]
 
 QUEUES = 10_000
 ACTIVE = 100

@@ -13,10 +13,12 @@ import pytest
 from msmq_fast.protocol.exits import Exit
 from msmq_fast.spark.lake import bronze, session, silver, verify
 from msmq_fast.spark.lake.archive import Archive, Source
+from msmq_fast.spark.lake.audit import audit
 from msmq_fast.spark.lake.checkpoints import Checkpoints
 from msmq_fast.spark.lake.compact import fold_bodies
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.main import main
+from msmq_fast.spark.lake.rules import Rules
 from msmq_fast.terminal.progress import Progress
 from tests.spark.fakeserver import FakeServer
 from tests.support.objects import s3_server
@@ -26,7 +28,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-pytestmark = [pytest.mark.long(seconds=120), pytest.mark.timeout(600), pytest.mark.needs(modules=("moto",))]
+pytestmark = [pytest.mark.long(seconds=120), pytest.mark.timeout(1800), pytest.mark.needs(modules=("moto",))]
 
 
 @pytest.fixture(scope="module")
@@ -94,14 +96,16 @@ def test_a_lake_on_s3_is_archived_audited_compacted_and_audited_again(
 def test_two_archives_a_compaction_and_readers_at_once(
     small: SparkSession, store: str, fake: FakeServer, tmp_path: Path, place: str
 ) -> None:
-    """No reader sees a part of a batch, or a day while it is replaced."""
+    """No reader sees a part of a batch, or a day while a merge or an audit replaces it."""
     lake = Lake.create(f"{store}/busy" if place == "s3" else str(tmp_path / "busy"))
     fake.manager.create("orders")
     fill(fake, 20)
     for name in ("one", "two"):
         once(small, lake, name, fake)
     silver.merge(small, lake)
-    counts: dict[str, list[int]] = {"bronze/events": [], "silver/events": []}
+    (day,) = silver.days(lake)
+    audit(small, lake, day, Rules())
+    counts: dict[str, list[int]] = {"bronze/events": [], "silver/events": [], "silver/lifecycle": []}
     ended = threading.Event()
     errors: list[BaseException] = []
 
@@ -118,23 +122,35 @@ def test_two_archives_a_compaction_and_readers_at_once(
         except BaseException as error:
             errors.append(error)
 
+    def compact() -> None:
+        own = Lake.open(lake.root)
+        try:
+            while not ended.is_set():
+                for name in ("events", "messages", "counters"):
+                    own.table(f"bronze/{name}").compact()
+        except BaseException as error:
+            errors.append(error)
+
     fill(fake, 20)
     total = len(fake.manager.events)
-    reader = threading.Thread(target=read)
+    beside = [threading.Thread(target=work) for work in (read, compact)]
     archives = [threading.Thread(target=archive, args=(name,)) for name in ("one", "two")]
-    for thread in (reader, *archives):
+    for thread in (*beside, *archives):
         thread.start()
     while any(thread.is_alive() for thread in archives):
         silver.merge(small, lake)
-        lake.table("bronze/events").compact()
+        audit(small, lake, day, Rules())
     for thread in archives:
         thread.join()
     silver.merge(small, lake)
+    audit(small, lake, day, Rules())
     ended.set()
-    reader.join()
+    for thread in beside:
+        thread.join()
     assert errors == []
     first = counts["silver/events"][0]
     assert set(counts["silver/events"]) <= {first, total}  # one batch came on top
+    assert set(counts["silver/lifecycle"]) <= {20, 40}  # a row for each message of the day
     assert set(counts["bronze/events"]) <= {2 * first, first + total, 2 * total}
     assert [problem for check in verify.CHECKS for problem in check(small, lake)] == []
     assert silver.events(small, lake).count() == total
