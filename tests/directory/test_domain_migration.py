@@ -18,7 +18,7 @@ from tests.support.processes.servers import Server, command, inherited, until
 
 __all__ = ["controller"]
 
-pytestmark = [*NEEDS, pytest.mark.long(seconds=30)]
+pytestmark = [*NEEDS, pytest.mark.long(seconds=40)]
 
 QUEUES = 40
 
