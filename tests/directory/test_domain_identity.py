@@ -16,7 +16,7 @@ import pytest
 from tests.directory.domains import NEEDS, controller
 from tests.directory.test_domain_servers import domain, environment
 from tests.support.processes.remotes import HOST, NAME, READER_HOST
-from tests.support.processes.samba import DomainController
+from tests.support.processes.samba import DOMAIN, DomainController
 from tests.support.processes.servers import Server, data_directory, until
 
 __all__ = ["controller"]
@@ -139,6 +139,29 @@ def test_a_caller_has_the_rights_of_its_groups(
         finally:
             reader.kill()
     assert r"to CORP\bob (S-1-5-21-" in owner.log.read_text()
+
+
+def test_a_caller_in_1000_groups_reads(controller: DomainController, owner: Server) -> None:
+    """The ticket takes 9 kB of the bind."""
+    path = controller.user("joiner")
+    controller.ldif(
+        "\n".join(
+            f"dn: CN=many-{number},CN=Users,{DOMAIN}\nchangetype: add\nobjectClass: group\n"
+            f"sAMAccountName: many-{number}\nmember: {path}\n"
+            for number in range(1_000)
+        )
+    )
+    owner.ok("acl", "grant", "orders", "--user", r"CORP\many-999", "--right", "peek", "--right", "receive")
+    for authentication in ("kerberos", "negotiate"):
+        with data_directory() as data:
+            reader = reading(controller, owner, "joiner", authentication, data)
+            try:
+                assert len(reader.ok("receive", NAME, "--peek", "--timeout", "20s")) == 1
+            finally:
+                reader.kill()
+    (found,) = owner.ok("acl", "explain", "orders", "--user", r"CORP\joiner", "--right", "receive")
+    assert found["entry"]["name"] == r"CORP\many-999"
+    assert len([one for one in found["sids"] if one["name"].startswith(r"CORP\many-")]) == 1_000
 
 
 def test_without_a_domain_controller(controller: DomainController, owner: Server) -> None:
