@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,12 +34,15 @@ def link_of(config: DirectoryConfig) -> LdapLink:
     """Return the connection that a configuration describes; it is opened at the first operation. Raises
     DeclarationError.
     """
-    if not config.url:
+    if not config.url and not config.domain:
         raise DeclarationError(
-            'directory.url: give the domain controllers, for example ["ldap://dc1.corp.example"]'
+            'directory.url: give the domain controllers, for example ["ldap://dc1.corp.example"], or '
+            "directory.domain for those that DNS names"
         )
     if bool(config.user) != (config.password_file is not None):
         raise DeclarationError("directory.user and directory.password_file belong together")
+    from msmq_fast.directory.ldap.controllers import Controllers
+
     try:
         from msmq_fast.directory.ldap.link import LdapLink, LdapSettings
     except ImportError as error:
@@ -59,7 +62,20 @@ def link_of(config: DirectoryConfig) -> LdapLink:
     if config.keytab is not None:  # libldap takes the credentials from the environment
         os.environ.setdefault("KRB5_CLIENT_KTNAME", str(config.keytab))
         os.environ.setdefault("KRB5CCNAME", "MEMORY:msmq-fast-directory")
-    return LdapLink(LdapSettings(config.url, config.user, password, config.ca_file))
+    settings = LdapSettings(config.url, config.user, password, config.ca_file)
+    return LdapLink(settings, Controllers(config.url, find=None if config.url else _finder(config.domain)))
+
+
+def _finder(domain: str) -> Callable[[], Sequence[str]]:
+    try:
+        from msmq_fast.directory.ldap.finding import find
+    except ImportError as error:
+        if error.name is None or error.name.partition(".")[0] != "dns":
+            raise
+        raise DeclarationError(
+            "directory.domain needs dnspython: install msmq-fast[ldap], or give directory.url"
+        ) from None
+    return lambda: find(domain)
 
 
 def domain_directory(
@@ -80,7 +96,7 @@ def domain_directory(
 
     intervals = Intervals(config.changes_interval, config.complete_interval)
     watch = LdapWatch(link.settings, link.controllers)
-    saved = SavedCopy(data / "domain.copy", config.url)
+    saved = SavedCopy(data / "domain.copy", config.url or [config.domain])
     return LdapDirectory(
         Domain(link), ThreadWorker(post), monotonic, watch=watch, saved=saved, intervals=intervals
     )

@@ -27,6 +27,11 @@ class DirectoryConfig:
         (),
         "domain controllers, in the order in which they are tried: ldap://HOST or ldaps://HOST",
     )
+    domain: str = key(
+        kinds.TEXT,
+        "",
+        "DNS name of the domain, such as corp.example: without `url`, DNS names its controllers",
+    )
     user: str = key(
         kinds.TEXT,
         "",

@@ -21,6 +21,10 @@ __all__ = ["ControllerState", "Controllers"]
 
 FIRST_PAUSE: Final = 1.0
 LONGEST_PAUSE: Final = 30.0
+FOUND_FOR: Final = 86_400.0
+"""Seconds after which controllers are looked for again while one answers."""
+LOOK_AGAIN: Final = 60.0
+"""The same while none answers."""
 _SPREAD: Final = 0.2  # so that the servers of a company do not come back all at once
 
 
@@ -44,16 +48,23 @@ class _Failures:
 
 
 class Controllers:
-    """The domain controllers `urls`. `monotonic` returns seconds. Functions may be called by any thread."""
+    """The domain controllers `urls`, or those that `find` returns: it is called once a day, and at most once
+    a minute while no controller answers. It may block, and raises OSError. `monotonic` returns seconds.
+    Functions may be called by any thread.
+    """
 
     def __init__(
         self,
         urls: Sequence[str],
         *,
+        find: Callable[[], Sequence[str]] | None = None,
         monotonic: Callable[[], float] = time.monotonic,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._urls = tuple(urls)
+        self._find = find
+        self._found_at: float | None = None
+        self._not_found = ""
         self._monotonic = monotonic
         self._uniform = uniform
         self._failures: dict[str, _Failures] = {}
@@ -71,12 +82,35 @@ class Controllers:
         return self._urls
 
     def candidates(self) -> list[str]:
-        """Return the controllers that may be tried now, in the order in which they are to be tried."""
+        """Return the controllers that may be tried now, in the order in which they are to be tried. Looks for
+        controllers, if that is due.
+        """
+        self._look()
         now = self._monotonic()
         with self._lock:
             return [
                 url for url in self._urls if url not in self._failures or self._failures[url].until <= now
             ]
+
+    def _look(self) -> None:
+        """The Directory Server List Update Timer of MS-MQDMPR 3.1.3, whose period no document states."""
+        if self._find is None:
+            return
+        now = self._monotonic()
+        period = FOUND_FOR if self._current else LOOK_AGAIN
+        if self._found_at is not None and now < self._found_at + period:
+            return
+        self._found_at = now
+        try:
+            found = tuple(self._find())
+        except OSError as error:  # those that were found before may still be right
+            self._not_found = str(error)
+            return
+        with self._lock:
+            self._not_found = ""
+            if set(found) != set(self._urls):  # else the order stays, so that the connection does
+                self._urls = found
+                self._failures = {url: kept for url, kept in self._failures.items() if url in found}
 
     def answered(self, url: str) -> None:
         """Record that a controller accepted a connection."""
@@ -108,7 +142,7 @@ class Controllers:
                 max(0.0, self._failures[url].until - now) if url in self._failures else 0.0
                 for url in self._urls
             ]
-        return min(waits, default=0.0)
+        return min(waits, default=LOOK_AGAIN)
 
     def states(self) -> list[ControllerState]:
         """Return what is known about each controller."""
@@ -124,5 +158,6 @@ class Controllers:
 
     def explain(self) -> str:
         """Return one line that says why no controller can be asked."""
-        reasons = "; ".join(f"{one.url}: {one.failing}" for one in self.states() if one.failing)
+        lines = [f"{one.url}: {one.failing}" for one in self.states() if one.failing]
+        reasons = "; ".join(filter(None, [*lines, self._not_found]))
         return f"{reasons or 'no domain controller is known'} (next attempt in {self.next_try():.0f} s)"

@@ -235,8 +235,8 @@ class LdapDirectory(SearchableDirectory):
         return reading
 
     def _save(self, step: Callable[[SavedCopy], None]) -> None:
-        """Write to the file. It is of use only while no domain controller answers, so that a full disk is no
-        reason to fail.
+        """Write to the file. A full disk does not fail the reading: the file is of use only while no domain
+        controller answers.
         """
         if self._saved is None:
             return
