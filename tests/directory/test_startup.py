@@ -25,6 +25,7 @@ from tests.support.worlds.directories import (
     result_of,
     site,
 )
+from tests.support.worlds.queue_manager import World as QueueManagerWorld
 
 NORTH = UUID(int=101)
 SOUTH = UUID(int=102)
@@ -244,3 +245,25 @@ def test_the_timers_are_twelve_hours_and_one(scene: Scene) -> None:
     scene.at.seconds += 1
     found.expire(scene.at.seconds)
     assert (ObjectType.SITE, False) in [what for _, what in scene.script.calls[calls:]]
+
+
+class Copying(ScriptedDirectory):
+    keeps_copy = True
+
+
+def test_a_directory_with_a_copy_that_goes_away_during_the_start_is_used_again() -> None:
+    kept = World()
+    script = Copying(kept.directory)
+    script.connected = False
+    host = QueueManagerWorld(provider=script)
+    kept.finish(kept.directory.create(machine("HOST", host.manager.guid, RoutingServer=True)))
+    script.connected = True
+    events = host.manager.directory.events
+    assert events.provider is script
+    assert not host.manager.directory.queue_manager().get("RoutingServer")
+    host.clock.advance(61)
+    host.manager.expire(host.clock.monotonic())
+    host.run()
+    assert events.provider is script
+    assert host.manager.directory.queue_manager()["RoutingServer"] is True
+    assert not events.offline

@@ -47,6 +47,7 @@ class DirectoryEvents:
         self.online = OnlineState()
         self.topology_changed: Signal[[]] = Signal()  # a queue manager, site or routing link changed
         self.users_changed: Signal[[]] = Signal()  # a user changed, or its certificates
+        self.reconnected: Signal[[]] = Signal()  # the directory answers again
         self._local = local
         self._monotonic = monotonic
         self._announce = announce
@@ -241,6 +242,7 @@ class DirectoryEvents:
             self._local.refresh_queue_manager(answer.result())
             self.online.restored()
             self._refresh_queues()
+            self.reconnected()
             done.resolve(None)
 
         self.read(ObjectType.QUEUE_MANAGER, conditions, force=True).add_done_callback(answered)

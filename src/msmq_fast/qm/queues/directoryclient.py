@@ -100,6 +100,7 @@ class DirectoryClient:
         self._learned: Mapping[
             str, Any
         ] = {}  # the attributes of the own QueueManager object in the directory
+        self._unregistered = False  # the directory went away during the start
         self.enterprise = default_enterprise()
         self.rearranged: Signal[[]] = Signal()
         self.users_changed: Signal[[]] = Signal()
@@ -110,6 +111,7 @@ class DirectoryClient:
         intervals = Intervals(settings.sites_interval, settings.gates_interval)
         self.events = DirectoryEvents(provider, self, self._services.monotonic, self._announce)
         self.events.topology_changed.connect(self.rearranged)
+        self.events.reconnected.connect(self._introduce_again)
         self.events.users_changed.connect(self.users_changed)
         self.topology = Topology(self.events, self._services.monotonic, intervals)
 
@@ -126,6 +128,14 @@ class DirectoryClient:
         done = started.then(lambda _: introduce(self.events, self, provisioning=self._own, site=site))
         done.add_done_callback(self._introduced)
 
+    def _introduce_again(self) -> None:
+        """Register the queue manager, if the directory went away while that was done."""
+        if self._unregistered:
+            self._unregistered = False
+            site = self._services.settings.site
+            done = introduce(self.events, self, provisioning=self._own, site=site)
+            done.add_done_callback(self._introduced)
+
     def close(self) -> None:
         """Stop using the directory."""
         self.events.provider.close()
@@ -141,7 +151,11 @@ class DirectoryClient:
                 self._read_paths(queue)
             self._start_topology()
             return
-        if _result(error) is not DirectoryOperationResult.NOT_CONNECTED:
+        absent = _result(error) is DirectoryOperationResult.NOT_CONNECTED
+        if absent and self.events.provider.keeps_copy:  # the copy is of use meanwhile
+            self._unregistered = True
+            return
+        if not absent:
             advice = "; run msmq-fast domain join" if settings.directory is DirectoryMode.DOMAIN else ""
             _log.error("the directory does not know this queue manager: %s%s", error, advice)
         _log.warning("no directory: running as in a workgroup until the next start")
