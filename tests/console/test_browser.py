@@ -13,7 +13,7 @@ from tests.support.http.chromium import FLAGS, SHOTS, WATCH, shot_name, shown_se
 from tests.support.processes.servers import Server
 
 pytestmark = [
-    pytest.mark.long(seconds=60),
+    pytest.mark.long(seconds=100),
     pytest.mark.needs("chromium", modules=("playwright", "axe_playwright_python")),
 ]
 WITH_CHARTS = ("/overview", "/queue?name=orders")

@@ -11,9 +11,12 @@ import pytest
 from tests.support.fuzzing import seconds
 from tests.support.processes.servers import Server
 
-pytestmark = [pytest.mark.long(seconds=60, fuzz=seconds(60)), pytest.mark.needs(modules=("schemathesis",))]
-
 SECONDS = seconds(60)
+pytestmark = [
+    pytest.mark.long(seconds=60, fuzz=SECONDS),
+    pytest.mark.timeout(SECONDS + 460),
+    pytest.mark.needs(modules=("schemathesis",)),
+]
 LEFT_OUT = "server.snapshot"  # it writes wherever the request names a directory
 
 
