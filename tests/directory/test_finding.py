@@ -55,6 +55,7 @@ def records(*lines: str) -> Answer:
     return answer
 
 
+@pytest.mark.rule("DM-006")
 def test_the_controllers_of_a_domain() -> None:
     lines = ("20 0 389 dc3.corp.example.", "10 1 3890 dc2.corp.example.", "0 5 389 dc1.corp.example.")
     with answering(records(*lines)) as resolver:
@@ -111,6 +112,7 @@ def test_weights_decide_among_equals() -> None:
     assert ordered([Service(9, 100, "last", 389), light])[0] is light
 
 
+@pytest.mark.rule("DM-007")
 def test_the_list_is_looked_up_again() -> None:
     now, found = [0.0], [["ldap://a"]]
     looks: list[float] = []
