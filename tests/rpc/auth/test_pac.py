@@ -21,8 +21,8 @@ from msmq_fast.security.principals import Principals, SenderType, UnsignedSid
 from msmq_fast.security.sid import sid
 from msmq_fast.security.token import Token
 from msmq_fast.security.users import Users
-from tests.rpc.ndr.test_roundtrip import mutate
 from tests.support.domainaccounts import DOMAIN, WrittenAccounts
+from tests.support.rpc.mutations import mutate
 from tests.support.rpc.parties import NOW, acceptors, counting, shake_hands
 from tests.support.rpc.tickets import DOMAIN_SID, REALM, SERVICE, Domain, Logon
 
