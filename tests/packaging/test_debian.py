@@ -17,7 +17,7 @@ import pytest
 from tests.packaging.roots import BUILT, debian
 
 ROOT = Path(__file__).resolve().parents[2]
-FIRST, SECOND = "0.1.0", "0.1.1~test"
+FIRST, SECOND, LIBRARY = "0.1.0", "0.1.1~test", "libmqrt"
 DATA = "/var/lib/msmq-fast"
 CONFIG = "etc/msmq-fast/msmq.toml"
 
@@ -32,6 +32,7 @@ pytestmark = [
         "setpriv",
         "nsenter",
         "ip",
+        "pkg-config",
         rights=["root"],
     ),
 ]
@@ -55,16 +56,16 @@ def run(*command: str, code: int = 0, timeout: float = 300, **variables: str) ->
 
 @pytest.fixture(scope="module")
 def packages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """The package as it is built, and the same with a higher version."""
+    """The package as it is built, the same with a higher version, and the package of the library."""
     target = tmp_path_factory.mktemp("packages")
     command = (sys.executable, "-m", "tools.deb", "--target", str(target), "--version", FIRST)
-    package = Path(run(*command, timeout=1500).splitlines()[-1])
+    library, package = map(Path, run(*command, timeout=1500).splitlines()[-2:])
     opened, higher = target / "opened", target / f"msmq-fast_{SECOND}.deb"
     run("dpkg-deb", "--raw-extract", str(package), str(opened))
     control = opened / "DEBIAN" / "control"
     control.write_text(control.read_text().replace(f"Version: {FIRST}\n", f"Version: {SECOND}\n"))
     run("dpkg-deb", "--build", "-Znone", str(opened), str(higher))
-    return {FIRST: package, SECOND: higher}
+    return {FIRST: package, SECOND: higher, LIBRARY: library}
 
 
 class System:
@@ -155,8 +156,10 @@ def system() -> Iterator[System]:
 
 @pytest.mark.long(seconds=150)
 def test_lintian_finds_no_error(packages: dict[str, Path]) -> None:
-    shown = run("lintian", "--tag-display-limit", "0", "--fail-on", "error", str(packages[FIRST]))
+    built = (str(packages[FIRST]), str(packages[LIBRARY]))
+    shown = run("lintian", "--tag-display-limit", "0", "--fail-on", "error", *built)
     assert "E: " not in shown
+    assert "W: libmqrt" not in shown
 
 
 @pytest.mark.long(seconds=60)
@@ -207,6 +210,25 @@ def test_it_is_installed_used_upgraded_with_messages_inside_and_purged(
     assert (system.root / DATA[1:] / "data.mdb").exists()
     left = ("usr/lib/msmq-fast", "etc/msmq-fast", "etc/default/msmq-fast", "usr/bin/msmq-fast")
     assert [name for name in left if (system.root / name).exists()] == []
+
+
+@pytest.mark.long(seconds=30)
+def test_the_library_reaches_the_server(packages: dict[str, Path], system: System) -> None:
+    system.run("apt-get", "update", "-o", "APT::Sandbox::User=root")
+    system.install(packages[FIRST])
+    system.install(packages[LIBRARY])
+    assert (system.root / "usr/include/msmq-fast/mq.h").is_file()
+    program = """import ctypes
+mqrt = ctypes.CDLL("libmqrt.so")
+name = "DIRECT=OS:.\\\\private$\\\\orders\\0".encode("utf-16-le")
+queue = ctypes.c_void_p()
+print(hex(mqrt.MQOpenQueue(name, 2, 0, ctypes.byref(queue)) & 0xFFFFFFFF))"""
+    server = {"MSMQ_FAST_ENDPOINT": f"unix:{DATA}/app.sock"}
+    assert system.run("python3", "-c", program, **server).strip() == "0xc00e000b"  # there is no server
+    system.start()
+    system.ok("queue", "create", "orders")
+    assert system.run("python3", "-c", program, **server).strip() == "0x0"
+    assert system.stop() == 0
 
 
 @pytest.mark.long(seconds=20)
