@@ -155,18 +155,18 @@ def _count(directory: LdapDirectory) -> int:
 
 
 def measure(config: DirectoryConfig, directory: Path, *, readings: int = 3) -> Outcome:
-    """Measure a domain: `readings` complete readings, a minute apart."""
+    """Measure a domain: the first reading, and `readings` more beside messages, a minute apart."""
     server = Server(directory, queues=("live",), settings=_settings(config))
     server.run("domain", "join", "--config", str(server.config), "--data", str(server.data))
     with server:
         before = server.sample().rss_anon
         ready_s = server.ready_s
+        first = _wait(server, 1, 600)[0]
+        memory = server.sample().rss_anon - before  # before messages are kept
         with _sending(server.socket) as sent:
-            first = _wait(server, 1, 600)[0]
-            memory = server.sample().rss_anon - before
-            spans = _wait(server, readings, readings * 120)
+            spans = _wait(server, 1 + readings, readings * 120)[1:]
             time.sleep(2)
-    begin, end = spans[0][0], spans[-1][1] + 2
+    begin, end = sent[0][0], spans[-1][1] + 2
     during = sorted(
         took for at, took in sent if any(start <= at - took / 1e3 <= stop for start, stop, _ in spans)
     )

@@ -18,7 +18,7 @@ T = TypeVar("T")
 Post = Callable[..., None]
 """Calls a function with arguments on the event loop, from any thread."""
 
-_PAUSE: Final = 0.002  # seconds
+_PAUSE: Final = 0.0005  # seconds
 MAX_WAITING: Final = 1_000
 """Operations that may wait for the domain controller."""
 
