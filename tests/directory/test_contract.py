@@ -18,8 +18,8 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
 from msmq_fast.directory.workgroup import WorkgroupDirectory
 from msmq_fast.protocol.errors import IllegalFormatName, UnsupportedOperation
-from tests.directory.domains import NEEDS, controller, make_link
 from tests.directory.samples import SAMPLES
+from tests.support.processes.domain import NEEDS, controller, make_link
 from tests.support.worlds.directories import (
     OTHER,
     OWN,

@@ -16,7 +16,7 @@ from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError
 from msmq_fast.directory.results import DirectoryOperationResult as Result
 from msmq_fast.protocol.errors import AccessDenied
-from tests.directory.domains import NEEDS, computer, controller, make_provider, provider
+from tests.support.processes.domain import NEEDS, computer, controller, make_provider, provider
 from tests.support.processes.samba import CONFIGURATION, DOMAIN, SITE, DomainController
 from tests.support.worlds.directories import machine, queue, result_of, site
 

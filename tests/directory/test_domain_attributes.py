@@ -17,7 +17,7 @@ from msmq_fast.directory.filters import equals
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.security.blobs import UserCertificate, write_user_certificates
-from tests.directory.domains import NEEDS, controller, make_link
+from tests.support.processes.domain import NEEDS, controller, make_link
 from tests.support.processes.samba import DomainController
 from tests.support.worlds.activedirectory import CONFIGURATION, DOMAIN, SCHEMA, SITE
 from tests.support.worlds.domains import DomainWorld, SambaWorld

@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.directory.domains import NEEDS, controller
-from tests.directory.test_domain_servers import domain, environment
+from tests.directory.members import domain, environment
+from tests.support.processes.domain import NEEDS, controller
 from tests.support.processes.remotes import HOST, NAME, READER_HOST
 from tests.support.processes.samba import DOMAIN, DomainController
 from tests.support.processes.servers import Server, data_directory, until

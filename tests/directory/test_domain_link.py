@@ -16,7 +16,7 @@ from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.security.acl import Ace, AceFlag, AceType, Acl
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.sid import Sid
-from tests.directory.domains import NEEDS, computer, controller, make_link, make_provider
+from tests.support.processes.domain import NEEDS, computer, controller, make_link, make_provider
 from tests.support.processes.samba import DOMAIN, PASSWORD, DomainController
 from tests.support.worlds.directories import everything, machine, queue
 from tests.support.worlds.domains import SEND_ONLY, allowed

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-from tests.directory.domains import NEEDS, controller
-from tests.directory.test_domain_servers import domain, environment, known
+from tests.directory.members import domain, environment, known
+from tests.support.processes.domain import NEEDS, controller
 from tests.support.processes.samba import DomainController
 from tests.support.processes.servers import Server, command, inherited, until
 

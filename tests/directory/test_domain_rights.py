@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
-from tests.directory.domains import NEEDS, controller
-from tests.directory.test_domain_servers import domain, environment
+from tests.directory.members import domain, environment
+from tests.support.processes.domain import NEEDS, controller
 from tests.support.processes.samba import SITE, DomainController
 from tests.support.processes.servers import Server, command, until
 

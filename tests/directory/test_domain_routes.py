@@ -9,9 +9,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.directory.domains import NEEDS, controller
-from tests.directory.test_domain_servers import domain, environment, known, public
+from tests.directory.members import domain, environment, known, public
 from tests.support.processes.chain import free_port
+from tests.support.processes.domain import NEEDS, controller
 from tests.support.processes.samba import CONFIGURATION, DomainController
 from tests.support.processes.servers import Server, until
 

@@ -8,7 +8,7 @@ import pytest
 
 from bench.domain import LOOKUP_US, measure
 from msmq_fast.config.sections.directory import DirectoryConfig
-from tests.directory.domains import NEEDS, controller
+from tests.support.processes.domain import NEEDS, controller
 from tests.support.processes.samba import DOMAIN, DomainController
 
 __all__ = ["controller"]

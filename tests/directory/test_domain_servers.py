@@ -4,7 +4,6 @@ while the domain controller is away.
 
 from __future__ import annotations
 
-import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,38 +11,17 @@ from uuid import UUID
 
 import pytest
 
-from tests.directory.domains import NEEDS, controller
+from tests.directory.members import domain, environment, known, public
 from tests.support.processes.chain import free_port
+from tests.support.processes.domain import NEEDS, controller
 from tests.support.processes.samba import DOMAIN, DomainController
-from tests.support.processes.servers import Server, command, until
+from tests.support.processes.servers import Server, until
 
 __all__ = ["controller"]
 
 pytestmark = [*NEEDS, pytest.mark.long(seconds=20)]
 
 NAMES = {"ALPHA": "127.0.0.2", "BETA": "127.0.0.3"}
-
-
-def environment(controller: DomainController, name: str, **more: str) -> dict[str, str]:
-    section = {
-        "mode": "domain",
-        "url": controller.url,
-        "user": controller.administrator,
-        "password_file": str(controller.password_file),
-        "ca_file": str(controller.ca_file),
-        "changes_interval": "1",
-    } | more
-    found = {f"MSMQ_FAST_DIRECTORY__{key.upper()}": value for key, value in section.items()}
-    return {"MSMQ_FAST_SERVER__NAME": name, **found}
-
-
-def domain(server: Server, verb: str, *flags: str) -> tuple[int, dict[str, object], str]:
-    """Run a verb of `msmq-fast domain`: exit code, what it shows, and its complaint."""
-    done = command(
-        "domain", verb, "--data", str(server.data), "--json", *flags, environment=server.environment
-    )
-    shown = json.loads(done.stdout) if done.stdout else {}
-    return done.returncode, shown, done.stderr.decode()
 
 
 @pytest.fixture(scope="module")
@@ -66,16 +44,6 @@ def members(controller: DomainController, tmp_path_factory: pytest.TempPathFacto
     yield servers
     for server in servers:
         assert server.stop() == 0
-
-
-def public(server: Server, name: str, *flags: str) -> str:
-    """Create a public queue; returns its GUID."""
-    server.ok("queue", "create", name, *flags)
-    return str(server.ok("queue", "show", name)[0]["guid"])
-
-
-def known(server: Server, guid: str) -> bool:
-    return any(one["Identifier"] == guid for one in server.ok("directory", "list", "Queue"))
 
 
 @pytest.mark.rule("QB-070", "QP-017", "SR-225")

@@ -14,8 +14,8 @@ from msmq_fast.rpc.auth.initiators import Credentials, initiate
 from msmq_fast.rpc.auth.mechanism import AuthCounters
 from msmq_fast.security.sid import Sid
 from msmq_fast.security.users import Users
-from tests.directory.domains import NEEDS, controller
 from tests.support.domainaccounts import WrittenAccounts
+from tests.support.processes.domain import NEEDS, controller
 from tests.support.processes.samba import DOMAIN, DomainController
 from tests.support.rpc.parties import NOW, acceptors, counting, parts, pdu, shake_hands
 
