@@ -60,8 +60,9 @@ _PROPERTIES: Final[dict[str, type]] = {
 }
 _QUOTAS: Final = ("quota_kb", "journal_quota_kb")
 _INSTALLATION: Final = {
-    "directory_integration": "the host is in an Active Directory: its public queues become queues of the "
-    "directory of this server, and routing by sites is not taken over (docs/how-to/directory.md)",
+    "directory_integration": "the host is in an Active Directory: this server can join it "
+    "(docs/how-to/directory.md); else its public queues become queues of the directory of this server, and "
+    "routing by sites is not taken over",
     "routing_server": "the host is a routing server: set it up as docs/how-to/routing.md says",
     "http_support": "messages over HTTP run in IIS there: set listen.http.port (docs/how-to/srmp.md)",
     "multicast_support": "messages over multicast are off here until pgm.enabled is set (docs/how-to/pgm.md)",
