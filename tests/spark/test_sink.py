@@ -76,7 +76,11 @@ def test_a_job_that_is_repeated_writes_nothing(spark: SparkSession, server: Real
     assert server.count(queue) == 10
     with pytest.raises(Exception, match=r"has written other rows before.*10 rows with checksum"):
         write(numbers(spark, 7), server, queue=queue, jobId=f"job of {queue}")
-    assert server.count(queue) == 10
+    server.create(f"{queue}-2")
+    for other in ("'other' as label", f"'{queue}-2' as queue"):  # the same bodies, but not the same messages
+        with pytest.raises(Exception, match="has written other rows before"):
+            write(numbers(spark, 10).selectExpr("*", other), server, queue=queue, jobId=f"job of {queue}")
+    assert (server.count(queue), server.count(f"{queue}-2")) == (10, 0)
     write(numbers(spark, 10).repartition(3), server, queue=queue, jobId=f"job of {queue}")
     assert server.count(queue) == 10
     write(numbers(spark, 10), server, queue=queue)

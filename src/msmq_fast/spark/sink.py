@@ -93,8 +93,8 @@ class Staged(WriterCommitMessage):
     `stages` are the stages that the task has uploaded, as (number of the part, name of the stage), in the
     order of its rows. A stage is a part of a batch that the server keeps invisible until the batch is
     published. `query` is the identifier of the streaming query, from its checkpoint. `rows` and `digest` are
-    set if the job has an option `jobId`: the number of rows, and the sum of the checksums of their bodies,
-    which does not depend on the order of the rows or the number of tasks.
+    set if the job has an option `jobId`: the number of rows, and the sum of the checksums of their
+    queues, labels and bodies. The sum does not depend on the order of the rows or the number of tasks.
     """
 
     stages: list[tuple[int, str]] = field(default_factory=list)
@@ -143,7 +143,7 @@ class _Writer:
             raise SinkError("only the tasks of a query can write rows")
         staged = Staged()
         if self._digested:
-            rows = _digesting(rows, staged)
+            rows = _digesting(rows, staged, self._queue)
         with BulkClient(self._endpoint) as client:
             try:
                 for number, piece in enumerate(_pieces(rows, self._limit)):
@@ -280,15 +280,23 @@ class MsmqStreamWriter(_Writer, DataSourceStreamArrowWriter):
         self._discard(messages)
 
 
-def _digesting(rows: Iterator[pa.RecordBatch], staged: Staged) -> Iterator[pa.RecordBatch]:
-    """Yields the rows unchanged, and adds their number and the checksums of their bodies to `staged`."""
+def _digesting(rows: Iterator[pa.RecordBatch], staged: Staged, queue: str | None) -> Iterator[pa.RecordBatch]:
+    """Yields the rows unchanged, and adds their number and their checksums to `staged`. `queue` is the queue
+    of rows that name none.
+    """
     for batch in rows:
-        bodies = batch.column(batch.schema.get_field_index("body")).to_pylist()
+        bodies, labels, queues = (_values(batch, name) for name in ("body", "label", "queue"))
         staged.rows += len(bodies)
-        staged.digest += sum(
-            zlib.crc32(one.encode() if isinstance(one, str) else one or b"") for one in bodies
-        )
+        for body, label, named in zip(bodies, labels, queues, strict=True):
+            begin = zlib.crc32(f"{named or queue or ''}\0{label or ''}\0".encode())
+            staged.digest += zlib.crc32(body.encode() if isinstance(body, str) else body or b"", begin)
         yield batch
+
+
+def _values(batch: pa.RecordBatch, name: str) -> list[Any]:
+    """Returns a column, or None for each row if there is no such column."""
+    at = batch.schema.get_field_index(name)
+    return [None] * batch.num_rows if at < 0 else list(batch.column(at).to_pylist())
 
 
 def _origin(messages: list[Any]) -> str:
