@@ -12,6 +12,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import json
+import multiprocessing
 import os
 import resource
 import shutil
@@ -21,6 +22,7 @@ import sys
 import tempfile
 import uuid
 from collections.abc import Sequence
+from concurrent.futures import ProcessPoolExecutor
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, Final
@@ -130,9 +132,15 @@ def _counts(messages: int, at: datetime) -> pa.Table:
 def cpu_s_of(command: Sequence[str], environment: dict[str, str]) -> tuple[float, str]:
     """Runs a command. Returns the processor seconds of it and of everything that it started, and its output.
     Raises RuntimeError with its errors if it fails.
+
+    A process of its own waits for the command and its descendants: this one may have other children.
     """
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as pool:
+        return pool.submit(_measured, command, environment).result()
+
+
+def _measured(command: Sequence[str], environment: dict[str, str]) -> tuple[float, str]:
     ctypes.CDLL(None).prctl(_SUBREAPER, 1, 0, 0, 0)
-    before = _used()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     while True:
         try:
@@ -141,12 +149,8 @@ def cpu_s_of(command: Sequence[str], environment: dict[str, str]) -> tuple[float
             break
     if done.returncode:
         raise RuntimeError(f"{' '.join(command)} ended with code {done.returncode}: {done.stderr[-4000:]}")
-    return _used() - before, done.stdout
-
-
-def _used() -> float:
     used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+    return used.ru_utime + used.ru_stime, done.stdout
 
 
 class _Tree:
