@@ -175,6 +175,7 @@ def restarted(world: World) -> World:
         mine.update(theirs)
     other = World.__new__(World)
     other.faults, other.settings, other.clock, other.random = Faults, world.settings, world.clock, Random(5)
+    other.provider = None  # its directory is in what it has stored
     other.store = Store.in_memory(now_s=WALL, random=other.random, tables=tables)
     other._begin()
     return other
