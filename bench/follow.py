@@ -179,7 +179,7 @@ class _Watch:
             queue = client.bounds([QUEUE])
             journal = client.bounds([QUEUE], content="journal")
         has = self._archived.look()
-        sent = sum(found.count for bounds in (queue, journal) for found in bounds.queues)
+        sent = sum(found.messages for bounds in (queue, journal) for found in bounds.queues)
         told = journal.feed_next - 1
         now, cpu = time.monotonic(), self._used()
         seconds = max(now - self._at, 1e-9)
