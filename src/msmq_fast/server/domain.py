@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from msmq_fast.directory.ldap.accountcache import AccountCache
     from msmq_fast.directory.ldap.domain import Domain
     from msmq_fast.directory.ldap.link import LdapLink
+    from msmq_fast.directory.ldap.locating import Locator
     from msmq_fast.directory.ldap.worker import Post
 
 __all__ = ["domain_accounts", "domain_directory", "domain_of", "link_of"]
@@ -24,10 +25,14 @@ __all__ = ["domain_accounts", "domain_directory", "domain_of", "link_of"]
 
 def domain_of(config: DirectoryConfig) -> Domain:
     """Return the domain of a configuration; it connects at its first operation. Raises DeclarationError."""
-    link = link_of(config)
-    from msmq_fast.directory.ldap.domain import Domain
+    return _domain(config, link_of(config))
 
-    return Domain(link)
+
+def _domain(config: DirectoryConfig, link: LdapLink) -> Domain:
+    from msmq_fast.directory.ldap.domain import Domain
+    from msmq_fast.server.net.pinging import NetworkNearness
+
+    return Domain(link, NetworkNearness(config.domain))
 
 
 def link_of(config: DirectoryConfig) -> LdapLink:
@@ -63,19 +68,24 @@ def link_of(config: DirectoryConfig) -> LdapLink:
         os.environ.setdefault("KRB5_CLIENT_KTNAME", str(config.keytab))
         os.environ.setdefault("KRB5CCNAME", "MEMORY:msmq-fast-directory")
     settings = LdapSettings(config.url, config.user, password, config.ca_file)
-    return LdapLink(settings, Controllers(config.url, find=None if config.url else _finder(config.domain)))
+    if config.url:
+        return LdapLink(settings, Controllers(config.url))
+    locator = _locator(config.domain)
+    return LdapLink(settings, Controllers((), find=locator.find, source=locator.source))
 
 
-def _finder(domain: str) -> Callable[[], Sequence[str]]:
+def _locator(domain: str) -> Locator:
     try:
-        from msmq_fast.directory.ldap.finding import find
+        from msmq_fast.directory.ldap.locating import Locator
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] != "dns":
             raise
         raise DeclarationError(
             "directory.domain needs dnspython: install msmq-fast[ldap], or give directory.url"
         ) from None
-    return lambda: find(domain)
+    from msmq_fast.server.net.pinging import ping
+
+    return Locator(domain, ping)
 
 
 def domain_directory(
@@ -88,7 +98,6 @@ def domain_directory(
     if config.mode != DirectoryMode.DOMAIN.value:
         return None
     link = link_of(config)
-    from msmq_fast.directory.ldap.domain import Domain
     from msmq_fast.directory.ldap.provider import Intervals, LdapDirectory
     from msmq_fast.directory.ldap.saved import SavedCopy
     from msmq_fast.directory.ldap.watch import LdapWatch
@@ -98,7 +107,7 @@ def domain_directory(
     watch = LdapWatch(link.settings, link.controllers)
     saved = SavedCopy(data / "domain.copy", config.url or [config.domain])
     return LdapDirectory(
-        Domain(link), ThreadWorker(post), monotonic, watch=watch, saved=saved, intervals=intervals
+        _domain(config, link), ThreadWorker(post), monotonic, watch=watch, saved=saved, intervals=intervals
     )
 
 

@@ -71,7 +71,9 @@ class DomainController:
             "--dns-backend=NONE", "--host-name=dc1", f"--host-ip={self.address}", f"--adminpass={PASSWORD}",
             f"--targetdir={place}", *given,
         )  # fmt: skip
-        names = f"subjectAltName=IP:{self.address},IP:{SECOND},DNS:dc1.corp.example"
+        neighbours = [f"{self.address.rpartition('.')[0]}.{number}" for number in (11, 13)]
+        addresses = ",".join(f"IP:{one}" for one in (self.address, SECOND, *neighbours))
+        names = f"subjectAltName={addresses},DNS:dc1.corp.example"
         request = "req -x509 -newkey rsa:2048 -nodes -days 2 -subj /CN=dc1.corp.example"
         files = ["-keyout", str(place / "key.pem"), "-out", str(self.ca_file)]
         subprocess.run(

@@ -86,6 +86,7 @@ SCHEMA: dict[str, tuple[str, bool, int]] = {
     "operatingSystemVersion": ("text", False, 0),
     "servicePrincipalName": ("text", True, 0),
     "nTSecurityDescriptor": ("descriptor", False, 0),
+    "siteObject": ("name", False, 0),
 }
 _KNOWN = {name.lower(): rule for name, rule in SCHEMA.items()}
 _SYNTAX = _KNOWN | {
@@ -108,6 +109,8 @@ _CLASSES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "domainDNS": (("top",), ()),
     "sitesContainer": (("top",), ("container",)),
     "site": (("top",), ("sitesContainer",)),
+    "subnetContainer": (("top",), ("sitesContainer",)),
+    "subnet": (("top",), ("subnetContainer",)),
     "serversContainer": (("top",), ("site",)),
     "server": (("top",), ("serversContainer",)),
     "mSMQSettings": (("top",), ("server",)),
@@ -154,6 +157,7 @@ class ActiveDirectory:
         self.searches: list[tuple[str, int, str]] = []
         self.closed = 0  # times
         self._controllers = Controllers(["ldap://dc1.corp.example"])
+        self._controllers.answered("ldap://dc1.corp.example")
         for path, kind in (
             (DOMAIN, "domainDNS"),
             (f"CN=Computers,{DOMAIN}", "container"),
@@ -162,6 +166,7 @@ class ActiveDirectory:
             (f"CN=Services,{CONFIGURATION}", "container"),
             (f"CN=Sites,{CONFIGURATION}", "sitesContainer"),
             (SITE, "site"),
+            (f"CN=Subnets,CN=Sites,{CONFIGURATION}", "subnetContainer"),
             (f"CN=Servers,{SITE}", "serversContainer"),
             (_SERVICES, "mSMQEnterpriseSettings"),
         ):

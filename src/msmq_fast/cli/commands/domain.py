@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import random
 import time
+from collections.abc import Sequence
 from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from msmq_fast.directory.ldap.accounts import Accounts
     from msmq_fast.directory.ldap.domain import Domain
     from msmq_fast.directory.ldap.rights import Need
+    from msmq_fast.directory.ldap.siting import OwnSite
+    from msmq_fast.directory.objects import DirectoryObject
     from msmq_fast.store.store import Store
 
 __all__ = ["COMMAND"]
@@ -67,6 +70,16 @@ def _accounts(config: Config) -> Accounts:
     return Accounts(link_of(config.directory))
 
 
+def _sites(machine: DirectoryObject) -> Sequence[UUID]:
+    return machine.get("SiteIdentifierList") or ()
+
+
+def _configured_site(config: Config) -> UUID | None:
+    from uuid import UUID
+
+    return UUID(config.directory.site) if config.directory.site else None
+
+
 def _store(config: Config, guid: UUID | None = None) -> Store:
     """Open the store of a stopped server; with `guid`, a store that does not exist is created with it."""
     from msmq_fast.store.errors import StoreError, StoreLockedError
@@ -90,7 +103,7 @@ def _store(config: Config, guid: UUID | None = None) -> Store:
 def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
     """Return the domain, what is known about it, and the name of this computer."""
     from msmq_fast.directory.objecttypes import ObjectType
-    from msmq_fast.directory.results import DirectoryError
+    from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
     from msmq_fast.server.settings import queue_manager_settings
 
     domain = _domain(config)
@@ -98,8 +111,10 @@ def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
     try:
         names = _accounts(config).domain()
         found = domain.load()
+        site = domain.own_site(_configured_site(config))
     except DirectoryError as error:
-        raise CommandError(Exit.UNREACHABLE, str(error)) from None
+        away = error.result is DirectoryOperationResult.NOT_CONNECTED
+        raise CommandError(Exit.UNREACHABLE if away else Exit.FAILURE, str(error)) from None
     own = None
     for item in found.objects:
         if item.kind is ObjectType.QUEUE_MANAGER and item["ComputerName"].casefold() == name.casefold():
@@ -111,6 +126,14 @@ def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
         "controllers": [
             f"{one.url}: {'in use' if one.in_use else one.failing or 'not tried'}"
             for one in domain.controllers.states()
+        ],
+        "controllers_from": domain.controllers.source,
+        "site": site.name,
+        "site_reason": site.reason,
+        "registered_sites": [
+            item["Name"]
+            for item in found.objects
+            if item.kind is ObjectType.SITE and own is not None and item.identifier in _sites(own)
         ],
         "domain": names.short,
         "sid": str(names.sid),
@@ -246,8 +269,10 @@ def _refuse_public_queues(store: Store) -> None:
         )
 
 
-def _needs(config: Config, name: str) -> tuple[str, list[Need]]:
-    """Return the name of the account that logs on at the domain, and the rights that it needs."""
+def _needs(config: Config, name: str) -> tuple[str, OwnSite, list[Need]]:
+    """Return the name of the account that logs on at the domain, the site of this computer, and the rights
+    that the account needs.
+    """
     from msmq_fast.directory.ldap.rights import Rights
     from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
     from msmq_fast.server.domain import link_of
@@ -256,11 +281,12 @@ def _needs(config: Config, name: str) -> tuple[str, list[Need]]:
         rights = Rights(link_of(config.directory))
         account = rights.account()
         known = _accounts(config).names([account]).get(account)
-        needs = rights.needs(name, router=config.mqqb.router)
+        site = _domain(config).own_site(_configured_site(config))
+        needs = rights.needs(name, site.entry.path if config.mqqb.router else "")
     except DirectoryError as error:
         away = error.result is DirectoryOperationResult.NOT_CONNECTED
         raise CommandError(Exit.UNREACHABLE if away else Exit.FAILURE, str(error)) from None
-    return str(account) if known is None else known.name, needs
+    return str(account) if known is None else known.name, site, needs
 
 
 def _explain(arguments: argparse.Namespace) -> int:
@@ -268,12 +294,13 @@ def _explain(arguments: argparse.Namespace) -> int:
 
     config = configured(arguments)
     _domain(config)  # complains about what the configuration lacks
-    account, needs = _needs(config, queue_manager_settings(config).computer_name)
+    account, site, needs = _needs(config, queue_manager_settings(config).computer_name)
+    facts = {"account": account, "site": site.name, "site_reason": site.reason}
     if arguments.form is Form.JSON:
         for need in needs:
-            show({"account": account, **asdict(need)}, arguments.form)
+            show({**facts, **asdict(need)}, arguments.form)
     else:
-        show({"account": account}, arguments.form)
+        show(facts, arguments.form)
         rows = [asdict(need) | {"granted": "yes" if need.granted else "no"} for need in needs]
         show_table(rows, ("granted", "purpose", "right", "object"), arguments.form, fold=True)
         missing = {need.object: "" for need in needs if not need.granted}
@@ -287,7 +314,7 @@ def _explain(arguments: argparse.Namespace) -> int:
 
 def _advice(config: Config, name: str) -> str:
     """Return which right is missing, as the end of an error's line."""
-    account, needs = _needs(config, name)
+    account, _, needs = _needs(config, name)
     for need in needs:
         if not need.granted:
             return (

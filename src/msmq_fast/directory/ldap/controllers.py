@@ -49,8 +49,8 @@ class _Failures:
 
 class Controllers:
     """The domain controllers `urls`, or those that `find` returns: it is called once a day, and at most once
-    a minute while no controller answers. It may block, and raises OSError. `monotonic` returns seconds.
-    Functions may be called by any thread.
+    a minute while no controller answers. It may block, and raises OSError. `source` says for people where
+    the controllers come from. `monotonic` returns seconds. Functions may be called by any thread.
     """
 
     def __init__(
@@ -58,11 +58,13 @@ class Controllers:
         urls: Sequence[str],
         *,
         find: Callable[[], Sequence[str]] | None = None,
+        source: Callable[[], str] = lambda: "directory.url",
         monotonic: Callable[[], float] = time.monotonic,
         uniform: Callable[[float, float], float] = random.uniform,
     ) -> None:
         self._urls = tuple(urls)
         self._find = find
+        self._source = source
         self._found_at: float | None = None
         self._not_found = ""
         self._monotonic = monotonic
@@ -80,6 +82,11 @@ class Controllers:
     def urls(self) -> tuple[str, ...]:
         """All controllers, in their order."""
         return self._urls
+
+    @property
+    def source(self) -> str:
+        """Where the controllers come from, for people."""
+        return self._source()
 
     def candidates(self) -> list[str]:
         """Return the controllers that may be tried now, in the order in which they are to be tried. Looks for
@@ -108,9 +115,8 @@ class Controllers:
             return
         with self._lock:
             self._not_found = ""
-            if set(found) != set(self._urls):  # else the order stays, so that the connection does
-                self._urls = found
-                self._failures = {url: kept for url, kept in self._failures.items() if url in found}
+            self._urls = found
+            self._failures = {url: kept for url, kept in self._failures.items() if url in found}
 
     def answered(self, url: str) -> None:
         """Record that a controller accepted a connection."""

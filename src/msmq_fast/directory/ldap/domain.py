@@ -18,6 +18,7 @@ from msmq_fast.directory.ldap.schema import (
     SID,
     wanted_attributes,
 )
+from msmq_fast.directory.ldap.siting import Nearness, OwnSite, find_site
 from msmq_fast.directory.objects import RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
@@ -91,10 +92,13 @@ class _Place:
 
 
 class Domain:
-    """The domain behind a link. A failed operation raises DirectoryError."""
+    """The domain behind a link. A failed operation raises DirectoryError. `nearness` helps to find the site
+    of this computer.
+    """
 
-    def __init__(self, link: Link) -> None:
+    def __init__(self, link: Link, nearness: Nearness | None = None) -> None:
         self._link = link
+        self._nearness = nearness
         self._known = PathIndex()
         self._computers: dict[str, Entry] = {}  # by distinguished name in lower case
 
@@ -311,7 +315,9 @@ class Domain:
         if kind not in _MADE:
             raise generic(f"a {kind.title} is not created in a domain by message queuing", kind)
         if kind is ObjectType.QUEUE_MANAGER and not values.get("SiteIdentifierList"):
-            values["SiteIdentifierList"] = (self._own_site(place),)
+            site = self._own_site(place).entry
+            self._known.note(site)
+            values["SiteIdentifierList"] = (site.identifier,)
         path, more = self._new_path(kind, values, place)
         attributes = {"objectClass": [CLASSES[kind].encode()]} | more
         attributes |= self._encoded(kind, values, creating=True)
@@ -388,6 +394,15 @@ class Domain:
         self._known.forget(entry.identifier)
         return entry.identifier
 
+    def own_site(self, configured: UUID | None = None) -> OwnSite:
+        """Return the site of this computer; see `siting`. `configured` is that of the configuration."""
+        return self._own_site(self._place(), configured)
+
+    def _own_site(self, place: _Place, configured: UUID | None = None) -> OwnSite:
+        return find_site(
+            self._link, place.configuration, place.site, nearness=self._nearness, configured=configured
+        )
+
     def computer_sid(self, computer: str) -> str:
         """Return the SID of a computer account."""
         place = self._place()
@@ -431,15 +446,6 @@ class Domain:
         for entry in self._link.search(place.domain, SUBTREE, condition, _COMPUTER_ATTRIBUTES):
             return entry
         raise not_found(ObjectType.QUEUE_MANAGER, f"the domain has no computer {name}")
-
-    def _own_site(self, place: _Place) -> UUID:
-        """Return the site of the domain controller, which is that of a computer without another one."""
-        found = self._known.guid(names.child(place.site, f"CN=Sites,{place.configuration}"))
-        if found is None:
-            entry = self._entry(names.child(place.site, f"CN=Sites,{place.configuration}"), ObjectType.SITE)
-            self._known.note(entry)
-            found = entry.identifier
-        return found
 
     def _find(self, item: DirectoryObject, place: _Place) -> Entry:
         """Return the entry of the object with the identifier, path or unique key of `item`."""

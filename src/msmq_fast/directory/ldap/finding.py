@@ -1,4 +1,4 @@
-"""Finds the domain controllers of a domain by DNS (MS-ADTS 6.3.6.1, RFC 2782). Needs dnspython.
+"""Asks DNS for the domain controllers of a domain (MS-ADTS 6.3.6.1, RFC 2782). Needs dnspython.
 
 Whatever an answer says, it yields at most MAX_CONTROLLERS host names with ports: what a controller is
 allowed to answer depends on the certificate or the Kerberos ticket, not on DNS.
@@ -13,9 +13,10 @@ from dataclasses import dataclass
 from typing import Final
 
 import dns.exception
+import dns.name
 import dns.resolver
 
-__all__ = ["MAX_CONTROLLERS", "Service", "find", "ordered"]
+__all__ = ["MAX_CONTROLLERS", "Service", "find", "ordered", "query_name"]
 
 MAX_CONTROLLERS: Final = 32
 _LIFETIME: Final = 5.0  # seconds
@@ -34,15 +35,24 @@ class Service:
     host: str
     port: int
 
+    @property
+    def url(self) -> str:
+        return f"ldap://{self.host}" if self.port == _LDAP_PORT else f"ldap://{self.host}:{self.port}"
 
-def find(domain: str, resolver: dns.resolver.Resolver | None = None) -> list[str]:
-    """Return the URLs of the domain controllers in the order in which they are to be tried. Raises OSError
-    with a text for people if DNS does not name any.
+
+def query_name(domain: str, site: str = "") -> str:
+    """Return the name of the SRV records of a domain's controllers, or of those of one of its sites."""
+    return f"_ldap._tcp.{f'{site}._sites.' if site else ''}dc._msdcs.{domain}"
+
+
+def find(domain: str, resolver: dns.resolver.Resolver | None = None, site: str = "") -> list[Service]:
+    """Return the domain controllers, or those of a site, in the order in which they are to be tried. Raises
+    OSError with a text for people if DNS does not name any.
     """
-    name = f"_ldap._tcp.dc._msdcs.{domain}"
+    name = query_name(domain, site)
     try:
         asked = resolver or dns.resolver.Resolver()
-        answer = asked.resolve(name, "SRV", search=False, lifetime=_LIFETIME)
+        answer = asked.resolve(_question(domain, site), "SRV", search=False, lifetime=_LIFETIME)
     except (dns.exception.DNSException, ValueError) as error:
         reason = " ".join(str(error).split())[:200]
         raise OSError(f"DNS does not name the domain controllers ({name}): {reason}") from None
@@ -53,7 +63,13 @@ def find(domain: str, resolver: dns.resolver.Resolver | None = None) -> list[str
     usable = [one for one in found if one.port and len(one.host) <= _LONGEST and _HOST.fullmatch(one.host)]
     if not usable:
         raise OSError(f"DNS names no usable domain controller ({name})")
-    return [_url(one) for one in ordered(usable)]
+    return ordered(usable)
+
+
+def _question(domain: str, site: str) -> dns.name.Name:
+    """Return the name to be asked. A site is one label, whatever characters its name has."""
+    labels = [b"_ldap", b"_tcp", *((site.encode(), b"_sites") if site else ()), b"dc", b"_msdcs"]
+    return dns.name.Name(labels).concatenate(dns.name.from_text(domain))
 
 
 def ordered(
@@ -72,7 +88,3 @@ def ordered(
         result.append(one)
         left.remove(one)
     return result
-
-
-def _url(one: Service) -> str:
-    return f"ldap://{one.host}" if one.port == _LDAP_PORT else f"ldap://{one.host}:{one.port}"

@@ -59,17 +59,17 @@ class Rights:
                     break
         raise generic("the domain controller does not say which account has logged on")
 
-    def needs(self, computer: str, *, router: bool) -> list[Need]:
-        """Return what the queue manager of a computer needs; a `router` enters itself in its site, too."""
+    def needs(self, computer: str, router_site: str = "") -> list[Need]:
+        """Return what the queue manager of a computer needs. A router enters itself in its site, too:
+        `router_site` is the distinguished name of that.
+        """
         account = self.account()
         root = self._link.root()
         domain = (root.first("defaultNamingContext") or b"").decode()
         path = self._computer(computer, domain)
         found = list(self._own(path, account))
-        if router:
-            configuration = (root.first("configurationNamingContext") or b"").decode()
-            site = names.parts((root.first("dsServiceName") or b"").decode())[3]
-            servers = names.child("Servers", names.child(site, f"CN=Sites,{configuration}"))
+        if router_site:
+            servers = names.child("Servers", router_site)
             found += self._in_site(names.child(computer, servers), servers, account)
         return found
 
