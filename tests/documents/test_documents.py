@@ -62,9 +62,9 @@ def test_links_lead_somewhere(document: Path) -> None:
 def test_the_pages_that_sources_name_exist() -> None:
     files = [
         path
-        for folder in ("src", "tests", "tools", "bench", "pipelines", "contrib", "packaging")
+        for folder in ("src", "tests", "tools", "bench", "pipelines", "contrib", "packaging", "docs")
         for path in (ROOT / folder).rglob("*")
-        if path.suffix in (".py", ".pyx", ".pxd", ".h", ".c", ".yml", ".service")
+        if path.suffix in (".py", ".pyx", ".pxd", ".h", ".c", ".cs", ".ps1", ".toml", ".yml", ".service")
     ]
     named = {
         name
