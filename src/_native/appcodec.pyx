@@ -34,11 +34,13 @@ cdef class PacketBuilder:
     `source` is the GUID of this queue manager, `address` the GUID of the destination's queue manager (zeros for a direct name), 16 bytes
     each. `dest_type` and `destination` are the DQ value and the DestinationQueue field of the UserHeader, as packet.names writes them.
     `resolve(text)` returns the same pair for a response or admin queue (type as AQ value, field). For an invalid name it raises an
-    exception whose `code` is an HRESULT. `long_lived` is the TimeToReachQueue, in seconds, of messages that have none.
+    exception whose `code` is an HRESULT. `long_lived` is the TimeToReachQueue, in seconds, of messages that have none. `sender` is the
+    SecurityHeader, padded to 4 bytes, of messages that carry the SID of their sender without a signature; if it is empty, they are in
+    `signatures` with level 0.
     """
 
     def __init__(self, bytes source not None, bytes address not None, int dest_type, bytes destination not None,
-                 resolve, uint32_t long_lived=345600):
+                 resolve, uint32_t long_lived=345600, bytes sender not None=b""):
         if len(source) != 16 or len(address) != 16:
             raise ValueError("a GUID has 16 bytes")
         memcpy(self.source, PyBytes_AS_STRING(source), 16)
@@ -47,6 +49,7 @@ cdef class PacketBuilder:
         self.destination = destination
         self.resolve = resolve
         self.long_lived = long_lived
+        self.sender = sender
 
     cdef tuple _name(self, const uint8_t* text, uint32_t size):
         try:
@@ -80,7 +83,7 @@ cdef class PacketBuilder:
                 or m.privacy_level > 5 or m.privacy_level == 2 or m.privacy_level == 4):
             self.refusal = ILLEGAL_PROPERTY_VALUE
             return None
-        if m.authentication or m.sender:
+        if m.authentication or (m.sender and not self.sender):
             certificate = (<const char*>m.certificate)[:DIGEST_SIZE] if m.certificate != NULL else b""
             self.signature = (m.authentication, m.hash_algorithm, certificate)
         if m.acknowledge and not m.admin_size:
@@ -91,8 +94,11 @@ cdef class PacketBuilder:
             self.refusal = ILLEGAL_PROPERTY_VALUE if units < 0 else LABEL_TOO_LONG
             return None
         clear_fields(&f)
+        if m.sender and not m.authentication:
+            f.security = <const uint8_t*>PyBytes_AS_STRING(self.sender)
+            f.security_length = <uint32_t>PyBytes_GET_SIZE(self.sender)
         size = 16 + 48 + 56 + 2 * (units + 1) + <uint64_t>m.extension_size + m.body_size + 3
-        size += PyBytes_GET_SIZE(self.destination)
+        size += PyBytes_GET_SIZE(self.destination) + f.security_length
         if transaction != NULL:
             size += TRANSACTION_HEADER
         # AdminQueue is present only if the sender requests an acknowledgment (MS-MQMQ 2.2.19.2).

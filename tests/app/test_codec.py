@@ -19,10 +19,13 @@ from hypothesis import strategies as st
 from msmq_fast._native.appcodec import PacketBuilder
 from msmq_fast._native.appencode import Encoder
 from msmq_fast._native.appread import FrameFault, send_head
+from msmq_fast._native.framing import parse
 from msmq_fast.packet import Message
 from msmq_fast.packet.fields import destination_field
 from msmq_fast.packet.names import parse_format_name
+from msmq_fast.packet.protect import protected
 from msmq_fast.packet.replies import ReplyNames
+from msmq_fast.packet.user import SecurityHeader
 from msmq_fast.protocol.frames import (
     LONG_LIVED,
     OUT_DEFAULTS,
@@ -33,6 +36,7 @@ from msmq_fast.protocol.frames import (
     Out,
     unpack_payload,
 )
+from msmq_fast.security.sid import Sid
 
 pytestmark = pytest.mark.smoke
 
@@ -47,12 +51,11 @@ NAMES = [
 ]
 
 
-def builder() -> PacketBuilder:
+def builder(sender: bytes = b"") -> PacketBuilder:
     field = destination_field(DESTINATION)
     null = UUID(int=0)
-    return PacketBuilder(
-        SOURCE.bytes_le, null.bytes_le, field.kind, field.wire, ReplyNames("here", SOURCE, null)
-    )
+    names = ReplyNames("here", SOURCE, null)
+    return PacketBuilder(SOURCE.bytes_le, null.bytes_le, field.kind, field.wire, names, sender=sender)
 
 
 def payload(*messages: Any, handle: int = 7, flags: int = 0) -> bytes:
@@ -94,6 +97,35 @@ messages = st.tuples(
     u32,
     st.sampled_from([0, 1, 0x8001, 0xE1FF]),
 )
+
+
+@given(messages, st.booleans())
+@settings(max_examples=50, deadline=None)
+def test_a_message_with_its_sender_is_the_packet_without_it_and_a_header(
+    full: tuple[Any, ...], transactional: bool
+) -> None:
+    header = SecurityHeader(sender_id_type=1, sender_id=Sid.build(5, 21, 1, 2, 3, 1004).data)
+    fields = list(full)
+    if not full[Out.ACKNOWLEDGE]:
+        fields[Out.ADMIN_QUEUE] = None
+    given = [*fields, *OUT_DEFAULTS[len(fields) :]]
+    given[Out.ATTACH_SENDER] = True
+    headers = (1 << 4 | 12,) if transactional else ()
+    (without,) = builder().packets(payload(fields), 9, 1_700_000_000, *headers)
+    assert isinstance(without, bytes)
+    known = builder(header.encode())
+    assert known.packets(payload(given), 9, 1_700_000_000, *headers) == [protected(parse(without), header)]
+    assert known.signatures == {}
+
+
+def test_a_sender_that_is_not_known_is_left_to_the_caller() -> None:
+    fields = list(OUT_DEFAULTS)
+    fields[Out.ATTACH_SENDER] = True
+    asked = builder()
+    (packet,) = asked.packets(payload(fields), 9, 1_700_000_000)
+    assert isinstance(packet, bytes)
+    assert parse(packet).security_offset == 0
+    assert asked.signatures == {0: (0, 0, b"")}
 
 
 @pytest.mark.rule("QB-373")

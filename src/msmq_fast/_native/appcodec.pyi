@@ -14,6 +14,7 @@ class PacketBuilder:
         destination: bytes,
         resolve: Callable[[str], tuple[int, bytes]],
         long_lived: int = 345_600,
+        sender: bytes = b"",
     ) -> None: ...
     def packets(
         self,

@@ -12,7 +12,7 @@ from msmq_fast.packet.fields import QueueField
 from msmq_fast.packet.message import Message
 from msmq_fast.packet.replies import ReplyNames
 from msmq_fast.protocol.errors import MSMQError, error
-from msmq_fast.qm.identity.signing import Signing, prepare
+from msmq_fast.qm.identity.signing import Signing, prepare, sender_header
 from msmq_fast.qm.queues.protection import demands
 
 if TYPE_CHECKING:
@@ -60,6 +60,7 @@ class MessageBuilder:
             destination.wire,
             self._names,
             manager.settings.long_lived,
+            sender_header(token) if signing is not None and token is not None else b"",
         )
 
     def packets(self, payload: memoryview, count: int, *headers: int) -> list[bytes | int]:

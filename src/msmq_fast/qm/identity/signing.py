@@ -29,12 +29,12 @@ from msmq_fast.security.switches import SecuritySwitches
 from msmq_fast.security.token import Token
 from msmq_fast.security.xmlsignature import XML_SIGNATURE, sign_value, signed_info
 
-__all__ = ["SignatureRequest", "Signing", "prepare"]
+__all__ = ["SignatureRequest", "Signing", "prepare", "sender_header"]
 
 SignatureRequest = tuple[int, int, bytes]
 """How to sign a message: level, hash algorithm (0: the default), MD5 of the certificate (empty: the default).
 
-At level 0 the message carries the sender's SID but no signature.
+At level 0 the message carries the sender's SID but no signature: see `sender_header`.
 """
 
 _KINDS = {1: SignatureType.MSMQ_1, 2: SignatureType.MSMQ_2}
@@ -110,14 +110,12 @@ class Signing:
             raise error("MQ_ERROR_CANNOT_SIGN_DATA_EX", str(problem)) from None
         return protected(message, header, hash_algorithm=HashAlgorithm.SHA1)
 
-    def identify(self, packet: bytes, user: Sid) -> bytes:
-        """Returns the packet with the SID of its sender, but without a signature that proves it
-        (PROPID_M_SENDERID_TYPE).
-        """
-        message = parse(packet)
-        header = security_of(message) or SecurityHeader()
-        header.sender_id_type, header.sender_id = SenderType.SID, user.data
-        return protected(message, header)
+
+def sender_header(token: Token) -> bytes:
+    """Returns the SecurityHeader of a message that carries the SID of its sender, but no signature that
+    proves it (PROPID_M_SENDERID_TYPE).
+    """
+    return SecurityHeader(sender_id_type=SenderType.SID, sender_id=token.user.data).encode()
 
 
 def _is_direct(queue: Queue) -> bool:
@@ -148,20 +146,18 @@ def prepare(
         if signing is None or token is None:
             raise UnsupportedOperation("this server does not sign messages")
         level, algorithm, digest = request
-        if level and _is_direct(queue) and not signing.to_direct_names:
+        if _is_direct(queue) and not signing.to_direct_names:
             raise UnsupportedFormatNameOperation("messages to direct format names cannot be signed")
-        if level and leaves_by_srmp(queue):
+        if leaves_by_srmp(queue):
             packet = signing.sign_xml(packet, token.user, digest=digest)
-        elif level:
+        else:
             packet = signing.sign(
                 packet, token.user, level=level, algorithm=algorithm, digest=digest, local=local
             )
-        else:
-            packet = signing.identify(packet, token.user)
     if not demands(queue):
         return packet
     if not local:
         check_srmp(queue, parse(packet))
         return packet
-    check_demands(queue, parse(packet), signed=request is not None and bool(request[0]))
+    check_demands(queue, parse(packet), signed=request is not None)
     return packet
