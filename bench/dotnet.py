@@ -30,7 +30,7 @@ _SINGLY = 20  # of so many messages, one is moved with a call that waits for it
 
 @dataclass(frozen=True)
 class Figure:
-    """Messages a second for one operation, medians of the rounds; `python` is None if it has no such one."""
+    """Messages a second for one operation, of all rounds; `python` is None if it has no such operation."""
 
     operation: str
     net: float
@@ -91,8 +91,11 @@ def _net(socket: Path, program: Path, queue_name: str, count: int) -> dict[str, 
     return rates
 
 
-def measure(count: int, rounds: int, directory: Path) -> list[Figure]:
-    """Run both programs in turns on a server whose data is in `directory`."""
+def measure(count: int, rounds: int, directory: Path, *, best: bool = False) -> list[Figure]:
+    """Run both programs in turns on a server whose data is in `directory`. A figure is the median of the
+    rounds; with `best` the best round of each program, on which other load has the least effect.
+    """
+    of_rounds = max if best else statistics.median
     net: list[dict[str, float]] = []
     python: list[dict[str, float]] = []
     with tempfile.TemporaryDirectory() as folder, Server(directory) as server:
@@ -108,8 +111,8 @@ def measure(count: int, rounds: int, directory: Path) -> list[Figure]:
     return [
         Figure(
             name,
-            statistics.median(one[name] for one in net),
-            statistics.median(one[name] for one in python) if name in python[0] else None,
+            of_rounds(one[name] for one in net),
+            of_rounds(one[name] for one in python) if name in python[0] else None,
         )
         for name in net[0]
     ]

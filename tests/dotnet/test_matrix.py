@@ -29,6 +29,7 @@ SCENARIOS = (
     "Identifiers",
     "Single",
     "Multiple",
+    "Batches",
     "Abort",
     "Refused",
     "Scopes",

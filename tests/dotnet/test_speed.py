@@ -8,11 +8,14 @@ import pytest
 
 from bench.dotnet import measure
 
+_ROUNDS = 5  # the best of each program counts, since the machine is shared
+_LEAST = 0.4  # on an idle machine the ratios are near 1 or above: bench/notebook.md
 
-@pytest.mark.long(seconds=40)
+
+@pytest.mark.long(seconds=25)
 @pytest.mark.needs("mcs")
 def test_a_program_is_not_much_slower_than_one_in_python(tmp_path: Path) -> None:
-    figures = measure(2000, 1, tmp_path)
+    figures = measure(2000, _ROUNDS, tmp_path, best=True)
     assert [figure.operation for figure in figures] == [
         "send",
         "receive",
@@ -20,7 +23,5 @@ def test_a_program_is_not_much_slower_than_one_in_python(tmp_path: Path) -> None
         "receive in transactions",
         "begin receive",
     ]
-    # One round on a busy machine. A send of .NET has about half the speed of a batch of Python's, and less
-    # beside other tests; one that waits for its answer, as it must not there, would have a hundredth.
-    slow = [figure for figure in figures if "transactions" in figure.operation and (figure.ratio or 0) < 0.05]
+    slow = [figure for figure in figures if figure.ratio is not None and figure.ratio < _LEAST]
     assert not slow, figures

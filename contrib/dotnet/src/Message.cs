@@ -268,30 +268,4 @@ namespace System.Messaging
             return received;
         }
     }
-
-    /// <summary>The identifier of a message whose sending may not be confirmed yet.</summary>
-    internal sealed class PendingId
-    {
-        private readonly Call call;
-        private readonly byte[] manager;
-
-        internal PendingId(Call call, byte[] manager)
-        {
-            this.call = call;
-            this.manager = manager;
-        }
-
-        /// <summary>Wait for the confirmation. Returns the 20 bytes, null if the message was refused.</summary>
-        internal byte[] Wait()
-        {
-            try
-            {
-                return MessageId.Of(manager, SentReply.Read(call.Wait()).Ordinal);
-            }
-            catch (MessageQueueException)
-            {
-                return null; // the commit of the transaction raises the error
-            }
-        }
-    }
 }

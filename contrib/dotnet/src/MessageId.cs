@@ -55,13 +55,16 @@ namespace System.Messaging
         }
     }
 
-    /// <summary>The reply to a SEND of one message.</summary>
+    /// <summary>The reply to a SEND.</summary>
     internal sealed class SentReply
     {
         internal uint Ordinal { get; private set; }
 
-        /// <summary>Read the reply. Raises MessageQueueException if the message was refused.</summary>
-        internal static SentReply Read(Unpacker reader)
+        /// <summary>
+        /// Read the reply for the message with this index in the frame. Raises MessageQueueException if a message was
+        /// refused.
+        /// </summary>
+        internal static SentReply Read(Unpacker reader, int index)
         {
             int count = reader.Array();
             reader.UInt();
@@ -74,8 +77,12 @@ namespace System.Messaging
                     (string)refusal[2], (string)refusal[3]);
             }
             var reply = new SentReply();
-            if (count > 2 && reader.Array() > 0)
+            if (count > 2 && reader.Array() > index)
+            {
+                for (int skipped = 0; skipped < index; skipped++)
+                    reader.UInt();
                 reply.Ordinal = (uint)reader.UInt();
+            }
             return reply;
         }
     }

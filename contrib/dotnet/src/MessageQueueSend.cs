@@ -6,7 +6,7 @@ namespace System.Messaging
 {
     public partial class MessageQueue
     {
-        private const int WithIds = 1; // flags of SEND
+        internal const int WithIds = 1; // flags of SEND
         private const int SingleTransaction = 4;
 
         public void Send(object obj)
@@ -87,7 +87,7 @@ namespace System.Messaging
                 }
                 try
                 {
-                    SentReply.Read(call.Wait());
+                    SentReply.Read(call.Wait(), 0);
                     message.Identify(new PendingId(call, link.Guid));
                     return;
                 }
@@ -102,27 +102,27 @@ namespace System.Messaging
         private void SendWithin(MessageQueueTransaction transaction, Message message)
         {
             Link link = transaction.Link;
-            SendHandle handle = link.SendHandles.Get(WireName);
+            string name = WireName;
+            SendHandle handle = link.SendHandles.Get(name);
+            if (handle.KnownTransactional)
+            {
+                transaction.Send(name, message);
+                return;
+            }
+            transaction.Flush();
             Call call = link.Start(Frame(handle, WithIds, message, transaction.Number), null);
-            if (!handle.KnownTransactional)
+            try
             {
-                try
-                {
-                    SentReply.Read(call.Wait());
-                }
-                catch (MessageQueueException error) when (IsStale(error))
-                {
-                    link.SendHandles.Drop(handle);
-                    handle = link.SendHandles.Get(WireName);
-                    call = link.Start(Frame(handle, WithIds, message, transaction.Number), null);
-                    SentReply.Read(call.Wait());
-                }
-                handle.KnownTransactional = true;
+                SentReply.Read(call.Wait(), 0);
             }
-            else
+            catch (MessageQueueException error) when (IsStale(error))
             {
-                transaction.Add(call);
+                link.SendHandles.Drop(handle);
+                handle = link.SendHandles.Get(name);
+                call = link.Start(Frame(handle, WithIds, message, transaction.Number), null);
+                SentReply.Read(call.Wait(), 0);
             }
+            handle.KnownTransactional = true;
             message.Identify(new PendingId(call, link.Guid));
         }
 

@@ -5,17 +5,23 @@ using System.Messaging.Wire;
 namespace System.Messaging
 {
     /// <summary>
-    /// An internal transaction. Sends to queues that are known to accept them do not wait for the server; if it
-    /// refuses one, the next operation or Commit raises the error, and the transaction is aborted.
+    /// An internal transaction. Sends to queues that are known to accept them do not wait for the server, and those
+    /// that follow each other quickly share a frame; if the server refuses one, the next operation or Commit raises
+    /// the error, and the transaction is aborted.
     /// </summary>
     public class MessageQueueTransaction : IDisposable
     {
-        private const int MostUnconfirmed = 256; // a server stops reading at 1,024 requests without a reply
+        private const int MostUnconfirmed = 16; // frames; bounds what the server has to keep of an endless transaction
+        private const int Pause = 20; // milliseconds; a send after a longer pause goes to the server at once
 
         private readonly object gate = new object();
         private readonly Queue<Call> unconfirmed = new Queue<Call>();
         private Link link;
         private int number;
+        private SendBatch batch; // what was sent, but not written yet; null: nothing
+        private Packer packed; // the message that is being sent
+        private Packer packedBatch; // the messages of the batch
+        private int lastSend; // Environment.TickCount
         private MessageQueueTransactionStatus status = MessageQueueTransactionStatus.Initialized;
 
         public MessageQueueTransactionStatus Status
@@ -42,6 +48,7 @@ namespace System.Messaging
                     link = Channel.Live();
                     number = link.NextTransaction();
                     unconfirmed.Clear();
+                    batch = null;
                     try
                     {
                         unconfirmed.Enqueue(link.Start(Packer.Begin(FrameKind.Begin).Array(1).Int(number), null));
@@ -65,6 +72,7 @@ namespace System.Messaging
             lock (gate)
             {
                 NeedPending();
+                Flush();
                 try
                 {
                     Confirm(0);
@@ -131,17 +139,46 @@ namespace System.Messaging
 
         internal int Number => number;
 
-        /// <summary>Register a request that was sent in the transaction without waiting for its reply.</summary>
-        internal void Add(Call call)
+        /// <summary>
+        /// Send a message without waiting for the reply to a queue that accepted one in a transaction before. The
+        /// server aborts a transaction that is idle for minutes: only what follows quickly waits for its batch.
+        /// Raises MessageQueueException.
+        /// </summary>
+        internal void Send(string queueName, Message message)
         {
             lock (gate)
             {
-                unconfirmed.Enqueue(call);
-                if (unconfirmed.Count <= MostUnconfirmed)
+                message.Pack(Packer.ForParts(ref packed));
+                int now = Environment.TickCount;
+                bool quick = unchecked(now - lastSend) <= Pause;
+                lastSend = now;
+                if (batch == null || !batch.TryAdd(queueName, packed, message))
+                {
+                    Flush();
+                    batch = new SendBatch(Link, queueName, number, Packer.ForParts(ref packedBatch));
+                    batch.TryAdd(queueName, packed, message);
+                }
+                if (!quick)
+                    Flush();
+            }
+        }
+
+        /// <summary>
+        /// Write what was sent so far, so that what follows is behind it. Raises MessageQueueException; the
+        /// transaction is aborted then.
+        /// </summary>
+        internal void Flush()
+        {
+            lock (gate)
+            {
+                if (batch == null)
                     return;
                 try
                 {
-                    Confirm(MostUnconfirmed / 2);
+                    unconfirmed.Enqueue(batch.Write());
+                    batch = null;
+                    if (unconfirmed.Count > MostUnconfirmed)
+                        Confirm(MostUnconfirmed / 2);
                 }
                 catch (MessageQueueException)
                 {
@@ -157,6 +194,7 @@ namespace System.Messaging
             lock (gate)
             {
                 NeedPending();
+                Flush();
                 Confirm(0);
                 Link.Request(Packer.Begin(FrameKind.Prepare).Array(1).Int(number));
             }
@@ -171,7 +209,7 @@ namespace System.Messaging
                 {
                     Unpacker reply = unconfirmed.Dequeue().Wait(out FrameKind kind);
                     if (kind == FrameKind.Sent)
-                        SentReply.Read(reply);
+                        SentReply.Read(reply, 0);
                 }
                 catch (MessageQueueException error) when (MessageQueue.IsStale(error))
                 {
@@ -185,9 +223,19 @@ namespace System.Messaging
         {
             status = MessageQueueTransactionStatus.Aborted;
             unconfirmed.Clear();
+            SendBatch last = batch;
+            batch = null;
+            packedBatch = null; // it stays with a batch that cannot be written
             try
             {
-                link.Request(Packer.Begin(FrameKind.Abort).Array(1).Int(number));
+                try
+                {
+                    last?.Write(); // its messages have identifiers, as those before
+                }
+                finally
+                {
+                    link.Request(Packer.Begin(FrameKind.Abort).Array(1).Int(number));
+                }
             }
             catch (MessageQueueException)
             {

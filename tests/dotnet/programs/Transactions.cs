@@ -101,6 +101,55 @@ internal static partial class Program
         }
     }
 
+    /// <summary>Messages that follow each other quickly share frames, which only the server sees.</summary>
+    private static void Batches()
+    {
+        using (MessageQueue queue = NewQueue("batches", true))
+        using (MessageQueue other = NewQueue("batches-2", true))
+        using (var again = new MessageQueue("FormatName:DIRECT=OS:" + queue.Path))
+        using (var transaction = new MessageQueueTransaction())
+        {
+            SendWithin(queue.Path, "first");
+            SendWithin(other.Path, "first");
+            SendWithin(again.Path, "first");
+            queue.Purge();
+            other.Purge();
+            transaction.Begin();
+            var sent = new Message[600];
+            for (int index = 0; index < sent.Length; index++)
+            {
+                string text = index % 250 == 200 ? new string('x', 1500000) + index : "message " + index;
+                sent[index] = new Message(text);
+                (index % 7 == 3 ? again : queue).Send(sent[index], transaction);
+                if (index % 100 == 50)
+                    other.Send("between", transaction);
+                if (index == 77)
+                    True(sent[index].Id.EndsWith("\\" + (Ordinal(sent[index - 1]) + 1)), "the next identifier");
+            }
+            var broken = new Message { Body = new object[] { new System.IO.MemoryStream() } };
+            Throws<InvalidOperationException>(() => queue.Send(broken, transaction), "a body that is not serializable");
+            transaction.Commit();
+            for (int index = 0; index < sent.Length; index++)
+            {
+                Message got = queue.Receive(Soon);
+                True(Text(got).EndsWith(index.ToString()), "order at " + index);
+                Same(sent[index].Id, got.Id, "identifier at " + index);
+            }
+            Same(6, other.GetAllMessages().Length, "the other queue");
+            transaction.Begin();
+            queue.Send("discarded", transaction);
+            queue.Send(sent[0], transaction);
+            transaction.Abort();
+            True(Ordinal(sent[0]) > 0, "an identifier after the abort");
+            Same(0, queue.GetAllMessages().Length, "discarded");
+        }
+    }
+
+    private static long Ordinal(Message message)
+    {
+        return long.Parse(message.Id.Substring(message.Id.IndexOf('\\') + 1));
+    }
+
     private static void Abort()
     {
         using (MessageQueue one = NewQueue("abort-1", true))

@@ -30,6 +30,23 @@ namespace System.Messaging.Wire
             return packer;
         }
 
+        /// <summary>An empty packer for values that become parts of a frame: `kept`, which is made if it is null.</summary>
+        internal static Packer ForParts(ref Packer kept)
+        {
+            if (kept == null || kept.buffer.Length > 1 << 20)
+                kept = new Packer();
+            kept.length = 0;
+            return kept;
+        }
+
+        /// <summary>Append the values of a packer that was made for parts.</summary>
+        internal Packer Parts(Packer parts)
+        {
+            Room(parts.length);
+            Copy(parts.buffer, 0, parts.length);
+            return this;
+        }
+
         /// <summary>Fill in the length and the request id.</summary>
         internal void Finish(uint id)
         {
