@@ -187,3 +187,35 @@ def _grant(link: LdapLink, path: str, who: Sid) -> None:
 
 def _queues(provider: Any) -> list[Any]:
     return everything(provider, ObjectType.QUEUE)
+
+
+@pytest.mark.parametrize("scheme", ["ldap", "ldaps"])
+def test_the_global_catalog(controller: DomainController, computer: str, scheme: str) -> None:
+    """At its own port of the same controller, with the connection protected in the same way."""
+    from msmq_fast.directory.ldap.domain import Domain
+    from msmq_fast.directory.ldap.forest import Catalog
+    from msmq_fast.directory.ldap.link import LdapLink
+
+    owner = make_provider(controller)
+    owner.create(machine(computer)).result()
+    made = owner.create(queue(rf"{computer}\q", Label="kept")).result()
+    url = f"{scheme}://{controller.address}"
+    link = LdapLink(replace(make_link(controller).settings, urls=[url]))
+    link.root()
+    wanted = ["objectGUID", "mSMQLabelEx", "nTSecurityDescriptor"]
+    condition = "(&(objectClass=mSMQQueue)(cn=q)(mSMQLabelEx=kept))"
+    (entry,) = link.catalog().search("", SUBTREE, condition, wanted)
+    assert (entry.identifier, entry.first("mSMQLabelEx")) == (made, b"kept")
+    assert entry.first("nTSecurityDescriptor")
+    (again,) = link.catalog().search(f"<GUID={made}>", BASE, "(objectClass=*)", wanted)
+    assert again.path == entry.path
+    port = {"ldap": 3268, "ldaps": 3269}[scheme]
+    assert link.catalog().controllers.current == f"{scheme}://{controller.address}:{port}"
+    for catalog, state in {Catalog.YES: "read from the global", Catalog.AUTO: "the forest has one"}.items():
+        domain = Domain(link, catalog=catalog)
+        loaded = domain.load()
+        assert [item.identifier for item in loaded.objects].count(made) == 1
+        assert state in domain.forest_state
+        changed = domain.changes(loaded.controller, loaded.usn - 1)
+        assert not changed.complete
+    owner.delete(machine(computer)).result()

@@ -30,9 +30,10 @@ def domain_of(config: DirectoryConfig) -> Domain:
 
 def _domain(config: DirectoryConfig, link: LdapLink) -> Domain:
     from msmq_fast.directory.ldap.domain import Domain
+    from msmq_fast.directory.ldap.forest import Catalog
     from msmq_fast.server.net.pinging import NetworkNearness
 
-    return Domain(link, NetworkNearness(config.domain))
+    return Domain(link, NetworkNearness(config.domain), Catalog(config.global_catalog))
 
 
 def link_of(config: DirectoryConfig) -> LdapLink:

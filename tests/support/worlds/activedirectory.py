@@ -87,6 +87,8 @@ SCHEMA: dict[str, tuple[str, bool, int]] = {
     "servicePrincipalName": ("text", True, 0),
     "nTSecurityDescriptor": ("descriptor", False, 0),
     "siteObject": ("name", False, 0),
+    "nCName": ("text", False, 0),
+    "systemFlags": ("integer", False, 0),
 }
 _KNOWN = {name.lower(): rule for name, rule in SCHEMA.items()}
 _SYNTAX = _KNOWN | {
@@ -109,6 +111,8 @@ _CLASSES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "domainDNS": (("top",), ()),
     "sitesContainer": (("top",), ("container",)),
     "site": (("top",), ("sitesContainer",)),
+    "crossRefContainer": (("top",), ("container",)),
+    "crossRef": (("top",), ("crossRefContainer",)),
     "subnetContainer": (("top",), ("sitesContainer",)),
     "subnet": (("top",), ("subnetContainer",)),
     "serversContainer": (("top",), ("site",)),
@@ -125,6 +129,15 @@ _CLASSES: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
 }
 _MANDATORY = {"mSMQSiteLink": ("msmqcost", "msmqsite1", "msmqsite2")}
 _PRINCIPALS = ("user", "computer", "group")
+_NOT_IN_CATALOG = frozenset(  # of what is read: isMemberOfPartialAttributeSet is FALSE
+    (
+        "msmqquota",
+        "msmqjournalquota",
+        "msmqcomputertypeex",
+        "operatingsystemversion",
+        "msmq-recipient-formatname",
+    )
+)
 _DEFAULT = SecurityDescriptor.build(  # the schema's for mSMQQueue: administrators everything, users RPLCLORC
     sid(f"{_DOMAIN_SID}-512"),
     sid(f"{_DOMAIN_SID}-512"),
@@ -147,7 +160,9 @@ Test = Callable[[_Node], bool]
 
 
 class ActiveDirectory:
-    """Implements `Link`. `searches` lists what was searched: (base, scope, filter)."""
+    """Implements `Link`. `searches` lists what was searched: (base, scope, filter). Domains that
+    `other_domain` adds are in the global catalog only, as on a controller of CORP.
+    """
 
     def __init__(self, now: Callable[[], float] = time.time) -> None:
         self._now = now
@@ -163,6 +178,7 @@ class ActiveDirectory:
             (f"CN=Computers,{DOMAIN}", "container"),
             (f"CN=Users,{DOMAIN}", "container"),
             (CONFIGURATION, "container"),
+            (f"CN=Partitions,{CONFIGURATION}", "crossRefContainer"),
             (f"CN=Services,{CONFIGURATION}", "container"),
             (f"CN=Sites,{CONFIGURATION}", "sitesContainer"),
             (SITE, "site"),
@@ -171,12 +187,25 @@ class ActiveDirectory:
             (_SERVICES, "mSMQEnterpriseSettings"),
         ):
             self.add(path, {"objectClass": [kind.encode()]})
+        self._partition("CORP", DOMAIN, 3)
+        self._partition("Configuration", CONFIGURATION, 1)
+        self.catalog_ready = True
 
     # ---- what others do in the domain
 
-    def computer(self, name: str) -> str:
+    def other_domain(self, path: str) -> None:
+        """Make another domain of the forest."""
+        self.add(path, {"objectClass": [b"domainDNS"]})
+        self.add(f"CN=Computers,{path}", {"objectClass": [b"container"]})
+        self._partition(path.partition("=")[2].partition(",")[0], path, 3)
+
+    def _partition(self, name: str, path: str, flags: int) -> None:
+        kept = {"nCName": [path.encode()], "systemFlags": [b"%d" % flags]}
+        self.add(f"CN={name},CN=Partitions,{CONFIGURATION}", {"objectClass": [b"crossRef"], **kept})
+
+    def computer(self, name: str, domain: str = DOMAIN) -> str:
         """Make a computer account; returns its distinguished name."""
-        path = f"CN={name},CN=Computers,{DOMAIN}"
+        path = f"CN={name},CN=Computers,{domain}"
         host = f"{name.lower()}.corp.example".encode()
         account = {"sAMAccountName": [f"{name}$".encode()], "dNSHostName": [host]}
         self.add(path, {"objectClass": [b"computer"], **account})
@@ -206,6 +235,7 @@ class ActiveDirectory:
             "rootdomainnamingcontext": DOMAIN,
             "configurationnamingcontext": CONFIGURATION,
             "highestcommittedusn": str(self._number),
+            "isglobalcatalogready": str(self.catalog_ready).upper(),
         }
         return Entry("", {name: [value.encode()] for name, value in shown.items()})
 
@@ -214,15 +244,23 @@ class ActiveDirectory:
     ) -> Iterator[Entry]:
         self.searches.append((base, scope, condition))
         place = self._at(base)
-        test = _Filter(condition).test
         if scope == BASE:
             found = [place]
         else:
             assert scope == SUBTREE
             key = _key(place.path)
-            found = [node for own, node in self._nodes.items() if own[-len(key) :] == key]
-        if deleted:
-            found += self._deleted
+            domain = _domain(place.path)
+            found = [
+                node
+                for own, node in self._nodes.items()
+                if own[-len(key) :] == key and _domain(node.path) == domain
+            ]
+            if deleted:
+                found += [node for node in self._deleted if _domain(node.path) == domain]
+        yield from self._shown(found, condition, attributes)
+
+    def _shown(self, found: Sequence[_Node], condition: str, attributes: Sequence[str]) -> Iterator[Entry]:
+        test = _Filter(condition).test
         wanted = {name.lower() for name in attributes}
         for node in found:
             self._complete(node)
@@ -236,7 +274,7 @@ class ActiveDirectory:
         if kind not in _CLASSES:
             raise _refused(f"noSuchAttribute: the class {kind}")
         above, parents = _CLASSES[kind]
-        if path != DOMAIN:
+        if kind != "domainDNS":
             parent = self._at(names.parent(path))
             if parent.attributes["objectclass"][-1].decode() not in parents:
                 raise _refused(f"namingViolation: a {kind} below {parent.path}")
@@ -295,6 +333,9 @@ class ActiveDirectory:
 
     def prefer(self) -> None:
         """There is one domain controller."""
+
+    def catalog(self) -> _GlobalCatalog:
+        return _GlobalCatalog(self)
 
     def close(self) -> None:
         self.closed += 1
@@ -368,6 +409,38 @@ class ActiveDirectory:
         self._number += 1
         node.attributes["usnchanged"] = [b"%d" % self._number]
         node.attributes["whenchanged"] = [self._time()]
+
+
+class _GlobalCatalog(ActiveDirectory):
+    """The objects of all domains of a forest, with some of their attributes. Nothing can be changed."""
+
+    def __init__(self, forest: ActiveDirectory) -> None:
+        self.__dict__ = forest.__dict__  # the same objects
+
+    def search(
+        self, base: str, scope: int, condition: str, attributes: Sequence[str], *, deleted: bool = False
+    ) -> Iterator[Entry]:
+        self.searches.append((f"catalog:{base}", scope, condition))
+        wanted = [name for name in attributes if name.lower() not in _NOT_IN_CATALOG]
+        found = list(self._nodes.values())
+        if base:
+            place = self._at(base)
+            key = _key(place.path)
+            found = [node for node in found if _key(node.path)[-len(key) :] == key] if scope else [place]
+        return self._shown([*found, *(self._deleted if deleted else ())], condition, wanted)
+
+    def add(self, path: str, attributes: Mapping[str, list[bytes]]) -> None:
+        raise _refused("unwillingToPerform: the global catalog cannot be changed")
+
+    def modify(self, path: str, changes: Mapping[str, list[bytes]]) -> None:
+        raise _refused("unwillingToPerform: the global catalog cannot be changed")
+
+    def delete(self, path: str) -> None:
+        raise _refused("unwillingToPerform: the global catalog cannot be changed")
+
+
+def _domain(path: str) -> str:
+    return path[path.find("DC=") :]
 
 
 @lru_cache(maxsize=4096)

@@ -144,6 +144,7 @@ def _own(config: Config) -> tuple[Domain, dict[str, Any], str]:
         "queues": kinds.count(ObjectType.QUEUE),
         "sites": kinds.count(ObjectType.SITE),
         "routing_links": kinds.count(ObjectType.ROUTING_LINK),
+        "other_domains": domain.forest_state,
         "problems": found.problems,
         "queue_guids": {
             item["Pathname"].casefold(): item.identifier

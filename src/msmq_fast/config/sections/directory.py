@@ -52,6 +52,12 @@ class DirectoryConfig:
         "interval at which the server reads all objects of the domain again, and so notices deletions that "
         "its account may not see",
     )
+    global_catalog: str = key(
+        kinds.choice("auto", "yes", "no"),
+        "auto",
+        "whether objects of other domains of the forest are read from the global catalog of the domain "
+        "controller; auto: if the forest has several domains",
+    )
     site: str = key(kinds.GUID, "", "site of this computer, registered at the first start")
     sites_interval: float = key(
         kinds.duration(60, 10**7), 43_200.0, "interval at which the sites are read again from the directory"

@@ -10,6 +10,7 @@ from uuid import UUID
 from msmq_fast.directory.ldap import names
 from msmq_fast.directory.ldap.controllers import Controllers
 from msmq_fast.directory.ldap.entries import Entry, PathIndex, decoded, encoded, encoded_computer
+from msmq_fast.directory.ldap.forest import Catalog, Forest
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE, Link
 from msmq_fast.directory.ldap.schema import (
     CLASSES,
@@ -83,6 +84,7 @@ class Changes:
 class _Place:
     """What the domain controller says about itself."""
 
+    own: Entry  # rootDSE
     controller: str
     domain: str
     configuration: str
@@ -93,11 +95,12 @@ class _Place:
 
 class Domain:
     """The domain behind a link. A failed operation raises DirectoryError. `nearness` helps to find the site
-    of this computer.
+    of this computer, and `catalog` says whether other domains of the forest are read.
     """
 
-    def __init__(self, link: Link, nearness: Nearness | None = None) -> None:
+    def __init__(self, link: Link, nearness: Nearness | None = None, catalog: Catalog = Catalog.AUTO) -> None:
         self._link = link
+        self._forest = Forest(link, catalog)
         self._nearness = nearness
         self._known = PathIndex()
         self._computers: dict[str, Entry] = {}  # by distinguished name in lower case
@@ -107,6 +110,11 @@ class Domain:
         """The domain controllers that may be asked."""
         return self._link.controllers
 
+    @property
+    def forest_state(self) -> str:
+        """Whether objects of other domains are read, and why, for people."""
+        return self._forest.state
+
     # ---- reading
 
     def load(self, each: Callable[[list[DirectoryObject]], None] | None = None) -> Changes:
@@ -115,6 +123,7 @@ class Domain:
         """
         self._link.prefer()
         place = self._place()
+        self._forest.look(place.own, place.domain, place.configuration)
         found = Changes(place.controller, place.usn, complete=True)
         self._known = PathIndex()
         self._computers.clear()
@@ -166,7 +175,7 @@ class Domain:
         attributes of the computer (3.1.6.11.1).
         """
         condition = f"(&(objectClass=computer)(uSNChanged>={usn}))"
-        for computer in list(self._link.search(place.domain, SUBTREE, condition, _COMPUTER_ATTRIBUTES)):
+        for computer in list(self._forest.search(place.domain, condition, _COMPUTER_ATTRIBUTES)):
             key = computer.path.casefold()
             known = self._computers.get(key)
             if known is None or known == computer:  # one without queue manager, or a log-on
@@ -175,7 +184,8 @@ class Domain:
             base = names.child("msmq", computer.path)
             for kind in (ObjectType.QUEUE_MANAGER, ObjectType.QUEUE):
                 of_class = f"(objectClass={CLASSES[kind]})"
-                for entry in self._link.search(base, SUBTREE, of_class, wanted_attributes(kind)):
+                wanted = wanted_attributes(kind)
+                for entry in self._forest.below(base, place.domain, SUBTREE, of_class, wanted):
                     self._decode(kind, entry, place, found)
 
     def _place(self) -> _Place:
@@ -189,6 +199,7 @@ class Domain:
 
         controller = text("dsServiceName")
         return _Place(
+            root,
             controller,
             text("defaultNamingContext"),
             text("configurationNamingContext"),
@@ -198,21 +209,26 @@ class Domain:
         )
 
     def _entries(self, kind: ObjectType, place: _Place, usn: int) -> Iterable[Entry]:
-        base = place.configuration if kind in _IN_CONFIGURATION else place.domain
         conditions = [f"(objectClass={CLASSES[kind]})"]
         if kind is ObjectType.USER:
             conditions += ["(objectCategory=person)", "(mSMQDigests=*)"]
         if usn:
             conditions.append(f"(uSNChanged>={usn})")
-        return self._link.search(base, SUBTREE, f"(&{''.join(conditions)})", wanted_attributes(kind))
+        condition = f"(&{''.join(conditions)})"
+        if kind in _IN_CONFIGURATION:
+            return self._link.search(place.configuration, SUBTREE, condition, wanted_attributes(kind))
+        return self._forest.search(place.domain, condition, wanted_attributes(kind))
 
     def _deleted(self, place: _Place, usn: int) -> Iterator[UUID]:
         """Yield the GUIDs of deleted objects, as far as this account may see them."""
         classes = names.any_of([f"(objectClass={CLASSES[kind]})" for kind in _ORDER])
         condition = f"(&(isDeleted=TRUE)(uSNChanged>={usn}){classes})"
-        for base in (place.domain, place.configuration):
+        for search in (
+            self._forest.search(place.domain, condition, ["objectGUID"], deleted=True),
+            self._link.search(place.configuration, SUBTREE, condition, ["objectGUID"], deleted=True),
+        ):
             try:
-                for entry in self._link.search(base, SUBTREE, condition, ["objectGUID"], deleted=True):
+                for entry in search:
                     self._known.forget(entry.identifier)
                     yield entry.identifier
             except DirectoryError as error:
@@ -227,7 +243,7 @@ class Domain:
                 for path in paths[begin : begin + _COMPUTERS_AT_ONCE]
             ]
             condition = f"(&(objectClass=computer){names.any_of(named)})"
-            for entry in self._link.search(place.domain, SUBTREE, condition, _COMPUTER_ATTRIBUTES):
+            for entry in self._forest.search(place.domain, condition, _COMPUTER_ATTRIBUTES):
                 self._computers[entry.path.casefold()] = entry
 
     def _computer_of(self, kind: ObjectType, entry: Entry) -> Entry | None:
@@ -251,15 +267,14 @@ class Domain:
     def _lists(self, paths: set[str], place: _Place) -> dict[UUID, tuple[str, ...]]:
         """Return the format names of the lists with these names, and of the lists that contain these."""
         found: dict[UUID, tuple[str, ...]] = {}
-        aliases = self._link.search(
-            place.domain, SUBTREE, "(objectClass=msMQ-Custom-Recipient)", ["memberOf"]
-        )
+        aliases = self._forest.search(place.domain, "(objectClass=msMQ-Custom-Recipient)", ["memberOf"])
         left = sorted(
             paths | {one.decode() for entry in aliases for one in entry.attributes.get("memberof", ())}
         )
         seen = set(left)
         while left and len(found) < _MAX_LISTS:
-            for entry in self._link.search(left.pop(), BASE, _LISTS, ["objectGUID", "memberOf"]):
+            wanted = ["objectGUID", "memberOf"]
+            for entry in self._forest.below(left.pop(), place.domain, BASE, _LISTS, wanted):
                 found[entry.identifier] = self._members(entry, place)
                 for path in (one.decode() for one in entry.attributes.get("memberof", ())):
                     if path not in seen:
@@ -271,7 +286,7 @@ class Domain:
         """Return the format names of a distribution list, with those of the lists in it (3.1.6.9)."""
         place = self._place()
         try:
-            found = list(self._link.search(names.by_guid(identifier), BASE, _LISTS, ["objectGUID"]))
+            found = list(self._forest.with_guid(names.by_guid(identifier), _LISTS, ["objectGUID"]))
         except DirectoryError as error:
             if error.result is not DirectoryOperationResult.OBJECT_NOT_FOUND:
                 raise
@@ -286,7 +301,7 @@ class Domain:
         while left:
             condition = f"(&{names.is_equal('memberOf', left.pop())}{_LISTED})"
             wanted = ["objectClass", "objectGUID", "msMQ-Recipient-FormatName"]
-            for entry in self._link.search(place.domain, SUBTREE, condition, wanted):
+            for entry in self._forest.search(place.domain, condition, wanted):
                 alias = entry.first("msMQ-Recipient-FormatName")
                 if entry.kind is ObjectType.QUEUE:
                     result[f"PUBLIC={entry.identifier}"] = None

@@ -42,6 +42,9 @@ class Link(Protocol):
     def delete(self, path: str) -> None:
         """Delete an entry with all that is below it."""
 
+    def catalog(self) -> Link:
+        """Return a connection to the global catalog of the controller that answered last."""
+
     def prefer(self) -> None:
         """Leave the domain controller for one that comes before it, if that may be tried."""
 

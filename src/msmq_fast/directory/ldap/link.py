@@ -7,6 +7,7 @@ from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
+from urllib.parse import urlsplit
 
 import ldap
 import ldap.sasl
@@ -18,13 +19,14 @@ from msmq_fast.directory.ldap.interface import BASE
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.protocol.errors import AccessDenied
 
-__all__ = ["LdapLink", "LdapSettings", "connected"]
+__all__ = ["LdapLink", "LdapSettings", "catalog_url", "connected"]
 
 T = TypeVar("T")
 
 PAGE: Final = 500
 """Entries a page. Windows returns at most 1,000 to a search without pages."""
 
+_CATALOG_PORTS: Final = {"ldap": 3268, "ldaps": 3269}
 _SECURITY_FLAGS: Final = "1.2.840.113556.1.4.801"
 _TREE_DELETE: Final = "1.2.840.113556.1.4.805"
 _SHOW_DELETED: Final = "1.2.840.113556.1.4.417"
@@ -77,6 +79,7 @@ class LdapLink:
         self._connection: Any = None
         self._url = ""
         self._opened = 0  # connections so far
+        self._catalog: LdapLink | None = None
 
     @property
     def settings(self) -> LdapSettings:
@@ -108,6 +111,18 @@ class LdapLink:
             raise _not_connected("the domain controller shows no rootDSE")
         return _entry(*found[0])
 
+    def catalog(self) -> LdapLink:
+        url = catalog_url(self._url)
+        if self._catalog is None or self._catalog.controllers.urls != (url,):
+            self._close_catalog()
+            self._catalog = LdapLink(self._settings, Controllers([url]))
+        return self._catalog
+
+    def _close_catalog(self) -> None:
+        catalog, self._catalog = self._catalog, None
+        if catalog is not None:
+            catalog.close()
+
     def prefer(self) -> None:
         if self._controllers.better:
             self.close()
@@ -115,7 +130,8 @@ class LdapLink:
     def search(
         self, base: str, scope: int, condition: str, attributes: Sequence[str], *, deleted: bool = False
     ) -> Iterator[Entry]:
-        controls = [_security_flags(_OWNER_GROUP_DACL)] if base else []  # rootDSE has no descriptor
+        of_root = not base and scope == BASE  # rootDSE, which has no descriptor
+        controls = [] if of_root else [_security_flags(_OWNER_GROUP_DACL)]
         if deleted:
             controls.append(RequestControl(_SHOW_DELETED, True, None))
         paged = SimplePagedResultsControl(True, size=PAGE, cookie="")
@@ -177,6 +193,7 @@ class LdapLink:
         self._run(lambda connection: connection.delete_ext_s(path, serverctrls=[tree]))
 
     def close(self) -> None:
+        self._close_catalog()
         connection, self._connection = self._connection, None
         if connection is not None:
             try:
@@ -217,6 +234,13 @@ class LdapLink:
                 self._controllers.answered(url)
                 return
         raise _not_connected(self._controllers.explain())
+
+
+def catalog_url(url: str) -> str:
+    """Return the URL of the global catalog of the controller with a URL."""
+    parts = urlsplit(url)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{parts.scheme}://{host}:{_CATALOG_PORTS[parts.scheme]}"
 
 
 def connected(url: str, settings: LdapSettings) -> Any:
@@ -263,6 +287,8 @@ def _as_directory_error(error: ldap.LDAPError) -> DirectoryError:
     facts = error.args[0] if error.args and isinstance(error.args[0], dict) else {}
     detail = " ".join(f"{facts.get('desc', '')}: {facts.get('info', '')}".split()).strip(": ")
     detail = f"the domain controller answered: {detail or type(error).__name__}"
+    if "Ticket expired" in detail:  # libkrb5 does not say why it has no newer one
+        detail += "; there is no new ticket for the keytab: has the password of the account changed?"
     if isinstance(error, _NOT_CONNECTED):
         return _not_connected(detail)
     if isinstance(error, ldap.INSUFFICIENT_ACCESS):

@@ -72,6 +72,15 @@ def parent(path: str) -> str:
     return path[matched.end() :].lstrip()
 
 
+def domain_of(path: str) -> str:
+    """Return the distinguished name of the domain of an object, "" if it is in none. Raises ValueError if the
+    name is malformed.
+    """
+    while path and path[:3].upper() != "DC=":
+        path = parent(path)
+    return path
+
+
 def by_guid(identifier: UUID) -> str:
     """Return the search base that is the object with this GUID (MS-ADTS 3.1.1.3.1.2.4)."""
     return f"<GUID={identifier}>"
