@@ -12,6 +12,7 @@ from msmq_fast.directory.ldap.controllers import Controllers
 from msmq_fast.directory.ldap.entries import Entry, PathIndex, decoded, encoded, encoded_computer
 from msmq_fast.directory.ldap.forest import Catalog, Forest
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE, Link
+from msmq_fast.directory.ldap.lists import DistributionLists
 from msmq_fast.directory.ldap.schema import (
     CLASSES,
     COMPUTER_FIELDS,
@@ -26,9 +27,6 @@ from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 
 __all__ = ["Changes", "Domain"]
 
-MAX_MEMBERS: Final = 10_000
-"""Format names that a distribution list may stand for."""
-_MAX_LISTS: Final = 10_000
 _BATCH: Final = 5
 """Objects that are handed over at once, after which other threads have their turn: 1 ms of work or less."""
 _COMPUTERS_AT_ONCE: Final = 100
@@ -45,15 +43,6 @@ _ORDER: Final = (  # objects that others refer to come first
     ObjectType.ENTERPRISE,
     ObjectType.QUEUE,
     ObjectType.USER,
-)
-_LISTS: Final = names.any_of(["(objectClass=group)", "(objectClass=msMQ-Group)"])
-_LISTED: Final = names.any_of(
-    [
-        "(objectClass=mSMQQueue)",
-        "(objectClass=msMQ-Custom-Recipient)",
-        "(objectClass=group)",
-        "(objectClass=msMQ-Group)",
-    ]
 )
 _MADE: Final = (ObjectType.QUEUE_MANAGER, ObjectType.QUEUE, ObjectType.SITE, ObjectType.ROUTING_LINK)
 """The types of objects that are created and deleted (3.1.6.1, 3.1.6.2)."""
@@ -101,6 +90,7 @@ class Domain:
     def __init__(self, link: Link, nearness: Nearness | None = None, catalog: Catalog = Catalog.AUTO) -> None:
         self._link = link
         self._forest = Forest(link, catalog)
+        self._lists = DistributionLists(self._forest)
         self._nearness = nearness
         self._known = PathIndex()
         self._computers: dict[str, Entry] = {}  # by distinguished name in lower case
@@ -142,7 +132,7 @@ class Domain:
                 if each is not None and len(found.objects) >= _BATCH:
                     each(found.objects)
                     found.objects = []
-        found.lists = self._lists(grouped, place)
+        found.lists = self._lists.above(grouped, place.domain)
         return found
 
     def changes(
@@ -262,60 +252,9 @@ class Domain:
     def _decoded(self, kind: ObjectType, entry: Entry, place: _Place) -> DirectoryObject:
         return decoded(kind, entry, self._known, self._computer_of(kind, entry), place.root)
 
-    # ---- distribution lists
-
-    def _lists(self, paths: set[str], place: _Place) -> dict[UUID, tuple[str, ...]]:
-        """Return the format names of the lists with these names, and of the lists that contain these."""
-        found: dict[UUID, tuple[str, ...]] = {}
-        aliases = self._forest.search(place.domain, "(objectClass=msMQ-Custom-Recipient)", ["memberOf"])
-        left = sorted(
-            paths | {one.decode() for entry in aliases for one in entry.attributes.get("memberof", ())}
-        )
-        seen = set(left)
-        while left and len(found) < _MAX_LISTS:
-            wanted = ["objectGUID", "memberOf"]
-            for entry in self._forest.below(left.pop(), place.domain, BASE, _LISTS, wanted):
-                found[entry.identifier] = self._members(entry, place)
-                for path in (one.decode() for one in entry.attributes.get("memberof", ())):
-                    if path not in seen:
-                        seen.add(path)
-                        left.append(path)
-        return found
-
     def members(self, identifier: UUID) -> tuple[str, ...]:
         """Return the format names of a distribution list, with those of the lists in it (3.1.6.9)."""
-        place = self._place()
-        try:
-            found = list(self._forest.with_guid(names.by_guid(identifier), _LISTS, ["objectGUID"]))
-        except DirectoryError as error:
-            if error.result is not DirectoryOperationResult.OBJECT_NOT_FOUND:
-                raise
-            found = []
-        if not found:
-            raise not_found(ObjectType.DISTRIBUTION_LIST, f"there is no distribution list {identifier}")
-        return self._members(found[0], place)
-
-    def _members(self, group: Entry, place: _Place) -> tuple[str, ...]:
-        result: dict[str, None] = {}
-        left, seen = [group.path], {group.path.casefold()}
-        while left:
-            condition = f"(&{names.is_equal('memberOf', left.pop())}{_LISTED})"
-            wanted = ["objectClass", "objectGUID", "msMQ-Recipient-FormatName"]
-            for entry in self._forest.search(place.domain, condition, wanted):
-                alias = entry.first("msMQ-Recipient-FormatName")
-                if entry.kind is ObjectType.QUEUE:
-                    result[f"PUBLIC={entry.identifier}"] = None
-                elif alias is not None:
-                    result[alias.decode()] = None
-                elif entry.path.casefold() not in seen:  # a list in the list, which may contain itself
-                    seen.add(entry.path.casefold())
-                    left.append(entry.path)
-                if len(result) > MAX_MEMBERS or len(seen) > MAX_MEMBERS:
-                    raise generic(
-                        f"the distribution list {group.path} has more than {MAX_MEMBERS} members",
-                        ObjectType.DISTRIBUTION_LIST,
-                    )
-        return tuple(result)
+        return self._lists.members(identifier, self._place().domain)
 
     # ---- changing
 
