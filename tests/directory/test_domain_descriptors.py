@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from msmq_fast.directory.ldap.descriptors import from_domain, to_domain
+from msmq_fast.directory.ldap.descriptors import from_domain, of_machine, to_domain
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.security.acl import Ace, AceFlag, AceType, Acl
 from msmq_fast.security.check import access_check
@@ -21,7 +21,7 @@ from msmq_fast.security.masks import (
     MachineRight,
     QueueRight,
 )
-from msmq_fast.security.sid import EVERYONE, Sid, sid
+from msmq_fast.security.sid import AUTHENTICATED_USERS, EVERYONE, LOCAL_SYSTEM, Sid, sid
 from msmq_fast.security.token import Token
 
 ALICE, BOB = sid("S-1-5-21-1-2-3-1001"), sid("S-1-5-21-1-2-3-1002")
@@ -168,3 +168,25 @@ def test_decisions_are_the_same_after_a_round_trip(kind: ObjectType, data: st.Da
                 for one in (own, back)
             )
             assert before == after, (hex(right), entries(own), entries(back))
+
+
+@pytest.mark.rule("SM-056")
+def test_a_computer_has_all_rights_to_its_queue_manager() -> None:
+    """Also to the queues below it. The schema gives a computer none, although it may create the object."""
+    inherited = int(AceFlag.CONTAINER_INHERIT)
+    full = allow(0x000F_01FF, ALICE, flags=inherited)
+    administrators = sid("S-1-5-21-1-2-3-512")
+    found = SecurityDescriptor.from_bytes(of_machine(ALICE))
+    assert found.dacl is not None
+    assert list(found.dacl.aces) == [
+        allow(0x000F_01FF, administrators), allow(0x000F_01FF, LOCAL_SYSTEM),
+        allow(0x0002_0094, AUTHENTICATED_USERS), full,
+    ]  # fmt: skip
+    given = to_domain(ObjectType.QUEUE_MANAGER, descriptor(deny(0x20), allow(0x10)))
+    kept = entries(given)
+    assert entries(of_machine(ALICE, given)) == [*kept, *entries(descriptor(full))]
+    assert of_machine(ALICE, of_machine(ALICE, given)) == of_machine(ALICE, given)
+    everything = SecurityDescriptor(ALICE, ALICE, dacl_present=True).encoded
+    assert SecurityDescriptor.from_bytes(of_machine(ALICE, everything)).dacl is None
+    with pytest.raises(ValueError, match="descriptor"):
+        of_machine(ALICE, b"?")

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from msmq_fast.security.sid import Sid
 from tests.directory.members import domain, environment
 from tests.support.processes.domain import NEEDS, controller
 from tests.support.processes.samba import SITE, DomainController
@@ -16,6 +17,8 @@ from tests.support.processes.servers import Server, command, until
 __all__ = ["controller"]
 
 pytestmark = [*NEEDS, pytest.mark.long(seconds=25)]
+
+FULL = "RPWPCRCCDCLCLORCWOWDSDDTSW"
 
 
 def explained(server: Server) -> tuple[int, list[dict[str, Any]]]:
@@ -76,3 +79,37 @@ def test_an_ordinary_account_gets_what_is_named(
     assert (f"CN=MSMQ Settings,CN={name}," in str(settings)) == router
     code, _, complaint = domain(server, "leave", "--yes")
     assert code == 0, complaint
+
+
+@pytest.mark.rule("SM-056")
+def test_the_account_of_a_computer_needs_nothing_from_an_administrator(
+    controller: DomainController, tmp_path: Path
+) -> None:
+    """It logs on with a keytab, creates its queue manager, changes it, and has public queues."""
+    path = controller.computer("MACHINE")
+    _, kerberos = controller.keytab("Administrator")
+    keytab = controller.keys("MACHINE$")
+    given = environment(controller, "MACHINE", user="", password_file="", keytab=str(keytab))
+    server = Server(tmp_path / "data", environment={**given, "KRB5_CONFIG": str(kerberos)})
+    assert explained(server)[0] == 0
+    assert domain(server, "join")[0] == 0
+    code, needs = explained(server)
+    assert (code, all(one["granted"] for one in needs)) == (0, True), needs
+    assert {one["account"] for one in needs} == {"CORP\\MACHINE$"}
+    server.start()
+    try:
+        until(lambda: controller.search("(mSMQEncryptKey=*)", "cn", base=f"CN=msmq,{path}"), timeout=30)
+        server.ok("queue", "create", r"MACHINE\orders")
+        server.ok("queue", "set", r"MACHINE\orders", "--label", "Orders")
+        server.ok("acl", "grant", r"MACHINE\orders", "--user", r"CORP\Domain Users", "--right", "send")
+        (found,) = controller.search("(&(mSMQLabelEx=Orders)(cn=orders))", "cn", base=path)
+        assert found
+        server.ok("queue", "delete", r"MACHINE\orders", "--yes")
+        assert server.ok("status")[0]["problems"] == []
+    finally:
+        assert server.stop() == 0
+    (entry,) = controller.search("(cn=MACHINE)", "objectSid", base=path)
+    sid = Sid.from_bytes(entry["objectSid"][0])
+    shown = controller.access(f"CN=msmq,{path}")
+    assert f"(A;CI;{FULL};;;{sid})" in shown
+    assert f"(A;;{FULL};;;DA)" in shown

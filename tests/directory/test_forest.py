@@ -109,8 +109,8 @@ def test_when_the_catalog_is_read() -> None:
     queue(world, "ALPHA", "orders", DOMAIN)
     asked = {
         Catalog.AUTO: "not read: the forest has one domain",
-        Catalog.YES: "read from the global catalog: directory.global_catalog is yes",
-        Catalog.NO: "not read: directory.global_catalog is no",
+        Catalog.YES: 'read from the global catalog: directory.global_catalog = "yes"',
+        Catalog.NO: 'not read: directory.global_catalog = "no"',
     }
     for catalog, state in asked.items():
         del world.searches[:]

@@ -154,8 +154,9 @@ class DomainController:
     def _config(self) -> Path:
         return self.folder / "etc" / "smb.conf"
 
-    def _tool(self, *arguments: str) -> None:
-        subprocess.run(["samba-tool", *arguments], check=True, capture_output=True, timeout=120)
+    def _tool(self, *arguments: str) -> str:
+        done = subprocess.run(["samba-tool", *arguments], check=True, capture_output=True, timeout=120)
+        return done.stdout.decode()
 
     def ldif(self, text: str, timeout: float = 60) -> None:
         """Change the domain behind the back of every client."""
@@ -212,6 +213,13 @@ class DomainController:
         """Add entries, as text (SDDL), to the access list of an object."""
         self._tool(
             "dsacl", "set", f"--objectdn={path}", f"--sddl={entries}",
+            "-H", f"{self.folder}/private/sam.ldb", "-s", str(self._config),
+        )  # fmt: skip
+
+    def access(self, path: str) -> str:
+        """The access list of an object, as text (SDDL)."""
+        return self._tool(
+            "dsacl", "get", f"--objectdn={path}",
             "-H", f"{self.folder}/private/sam.ldb", "-s", str(self._config),
         )  # fmt: skip
 

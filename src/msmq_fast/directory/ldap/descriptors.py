@@ -37,9 +37,9 @@ from msmq_fast.security.masks import (
     QueueRight,
     Standard,
 )
-from msmq_fast.security.sid import Sid
+from msmq_fast.security.sid import AUTHENTICATED_USERS, LOCAL_SYSTEM, Sid, sid
 
-__all__ = ["DomainRight", "from_domain", "to_domain"]
+__all__ = ["DomainRight", "from_domain", "of_machine", "to_domain"]
 
 
 class DomainRight(IntFlag):
@@ -58,11 +58,16 @@ _PROPERTIES: Final = (  # the numbers are the same for every kind of object
     (int(QueueRight.GET_QUEUE_PROPERTIES), DomainRight.READ_PROPERTY),
     (int(QueueRight.SET_QUEUE_PROPERTIES), DomainRight.WRITE_PROPERTY),
 )
+_FULL: Final = 0x000F_01FF
+_SHOWN: Final = int(
+    Standard.READ_CONTROL | DomainRight.LIST | DomainRight.READ_PROPERTY | DomainRight.LIST_OBJECT
+)
+_DOMAIN_ADMINS: Final = 512  # RID
 _GENERIC: Final = GenericMapping(  # MS-ADTS 5.1.3.2
-    int(Standard.READ_CONTROL | DomainRight.LIST | DomainRight.READ_PROPERTY | DomainRight.LIST_OBJECT),
+    _SHOWN,
     int(Standard.READ_CONTROL | DomainRight.WRITE_PROPERTY),
     int(Standard.READ_CONTROL | DomainRight.LIST),
-    _STANDARD | 0x01FF,
+    _FULL,
 )
 _QUEUE_CLASS: Final = UUID("9a0dc343-c100-11d1-bbc5-0080c76670c0").bytes_le  # schemaIDGUID of mSMQQueue
 _ALLOWED: Final = (AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT)
@@ -138,6 +143,35 @@ def to_domain(kind: ObjectType, data: bytes) -> bytes:
 def from_domain(kind: ObjectType, data: bytes) -> bytes:
     """Return the attribute Security for an nTSecurityDescriptor. Raises ValueError if it is malformed."""
     return _converted(kind, data, outward=False)
+
+
+def of_machine(computer: Sid, security: bytes | None = None) -> bytes:
+    """Return nTSecurityDescriptor of the queue manager of a computer (3.1.6.1.1.8): the computer has all
+    rights, also to the queues below it. The schema gives it none, although it may create the object. The
+    other entries are those of `security`, in the domain's form, by default those of the schema. Raises
+    ValueError if `security` is malformed.
+    """
+    try:
+        kept = _default(computer) if security is None else SecurityDescriptor.from_bytes(security)
+        if kept.dacl is None:  # everything is allowed
+            return kept.encoded
+        own = Ace.build(AceType.ACCESS_ALLOWED, _FULL, computer, AceFlag.CONTAINER_INHERIT)
+        aces = kept.dacl.aces if own in kept.dacl.aces else (*kept.dacl.aces, own)
+        revision = 4 if any(ace.is_object for ace in aces) else 2
+        return SecurityDescriptor.build(kept.owner, kept.group, Acl(aces, revision)).encoded
+    except SecurityDataError as error:
+        raise ValueError(str(error)) from None
+
+
+def _default(computer: Sid) -> SecurityDescriptor:
+    """defaultSecurityDescriptor of the class mSMQConfiguration (MS-ADSC)."""
+    administrators = sid(f"{str(computer).rpartition('-')[0]}-{_DOMAIN_ADMINS}")
+    aces = (
+        Ace.build(AceType.ACCESS_ALLOWED, _FULL, administrators),
+        Ace.build(AceType.ACCESS_ALLOWED, _FULL, LOCAL_SYSTEM),
+        Ace.build(AceType.ACCESS_ALLOWED, _SHOWN, AUTHENTICATED_USERS),
+    )
+    return SecurityDescriptor.build(administrators, administrators, Acl(aces, 2))
 
 
 def _converted(kind: ObjectType, data: bytes, *, outward: bool) -> bytes:

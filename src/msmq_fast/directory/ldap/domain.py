@@ -9,6 +9,7 @@ from uuid import UUID
 
 from msmq_fast.directory.ldap import names
 from msmq_fast.directory.ldap.controllers import Controllers
+from msmq_fast.directory.ldap.descriptors import of_machine
 from msmq_fast.directory.ldap.entries import Entry, PathIndex, decoded, encoded, encoded_computer
 from msmq_fast.directory.ldap.forest import Catalog, Forest
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE, Link
@@ -24,6 +25,7 @@ from msmq_fast.directory.ldap.siting import Nearness, OwnSite, find_site
 from msmq_fast.directory.objects import RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
+from msmq_fast.security.sid import sid
 
 __all__ = ["Changes", "Domain"]
 
@@ -275,7 +277,12 @@ class Domain:
         path, more = self._new_path(kind, values, place)
         attributes = {"objectClass": [CLASSES[kind].encode()]} | more
         attributes |= self._encoded(kind, values, creating=True)
-        account = encoded_computer(values) if kind is ObjectType.QUEUE_MANAGER else {}
+        account: dict[str, list[bytes]] = {}
+        if kind is ObjectType.QUEUE_MANAGER:
+            account = encoded_computer(values)
+            attributes["nTSecurityDescriptor"] = self._with_computer(
+                path, attributes.get("nTSecurityDescriptor")
+            )
         try:
             self._link.add(path, attributes)
         except DirectoryError as error:
@@ -295,6 +302,17 @@ class Domain:
             self._read_computers([made], place)
             self._write_settings(made, values)
         return self._decoded(kind, made, place)
+
+    def _with_computer(self, machine: str, security: list[bytes] | None) -> list[bytes]:
+        """Return nTSecurityDescriptor of the queue manager `machine`, with the rights of its computer."""
+        computer = names.parent(machine)
+        for entry in self._link.search(computer, BASE, "(objectClass=computer)", ["objectSid"]):
+            try:
+                own = sid(SID.decode(entry.attributes.get("objectsid", ())))
+                return [of_machine(own, security[0] if security else None)]
+            except (ValueError, IndexError) as error:
+                raise generic(f"{computer}: {error}", ObjectType.QUEUE_MANAGER) from None
+        raise not_found(ObjectType.QUEUE_MANAGER, f"there is no computer {computer}")
 
     def _encoded(
         self, kind: ObjectType, values: Mapping[str, Any], *, creating: bool
@@ -321,6 +339,8 @@ class Domain:
         security = changes.pop("nTSecurityDescriptor", None)
         if changes:
             self._link.modify(entry.path, changes)
+        if security and kind is ObjectType.QUEUE_MANAGER:
+            security = self._with_computer(entry.path, security)
         if security:
             self._link.modify(entry.path, {"nTSecurityDescriptor": security})
         if kind is ObjectType.QUEUE_MANAGER:

@@ -59,8 +59,8 @@ class Forest:
 
     def _decided(self, root: Entry, domain: str, configuration: str) -> tuple[bool, str]:
         if self._catalog is Catalog.NO:
-            return False, "not read: directory.global_catalog is no"
-        reason = "directory.global_catalog is yes"
+            return False, 'not read: directory.global_catalog = "no"'
+        reason = 'directory.global_catalog = "yes"'
         if self._catalog is Catalog.AUTO:
             count = self._domains(domain, configuration)
             if count < 2:
