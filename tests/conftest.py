@@ -23,6 +23,10 @@ hypothesis.settings.load_profile("shared")
 _STARTED = time.monotonic()
 _TELLING_S = 50.0
 """A test that is expected to be shorter says little about the machine."""
+_PATIENCE = 4.0
+"""A long test may take so many times what it usually takes, unless it has a mark `timeout` of its own."""
+_PATIENCE_S = 120.0
+"""What it may take in any case, as every other test."""
 _WRONG = pytest.StashKey[str]()
 _PACE = pytest.StashKey[float]()
 LONG = pytest.StashKey[dict[str, float]]()
@@ -107,8 +111,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     }
     config.stash[LONG] = {item.nodeid: _planned(item) for item in items if _expected(item) is not None}
     for item in items:
-        if _expected(item) is None:
+        expected = _expected(item)
+        if expected is None:
             item.add_marker("ci")
+        elif item.get_closest_marker("timeout") is None:
+            item.add_marker(pytest.mark.timeout(max(_PATIENCE_S, _PATIENCE * expected)))
     if not hasattr(config, "workerinput"):
         if wrong:
             raise pytest.UsageError("\n".join(wrong.values()))
