@@ -169,6 +169,10 @@ class Job:
         if self._process is None or self._process.poll() is not None:
             self.kill()
             self.start()
+        self.wait_for_the_end()
+
+    def wait_for_the_end(self) -> None:
+        """Wait until the driver has ended by itself; it must do so without an error."""
         assert self._process is not None
         try:
             code = self._process.wait(PATIENCE)

@@ -64,14 +64,6 @@ class VerbJob(Job):
                 start_new_session=True,
             )
 
-    def _to_its_end(self) -> None:
-        assert self._process is not None
-        try:
-            code = self._process.wait(PATIENCE)
-        finally:
-            self.kill()
-        assert code == 0, self.tail()
-
 
 class ArchiveJob(VerbJob):
     """`msmq-lake archive --follow`; at its end `--once`."""
@@ -89,7 +81,7 @@ class ArchiveJob(VerbJob):
     def ended(self) -> None:
         self.kill()
         self._verb(*self._words, "--max-rows", "50000", "--once")  # what is left, in a few batches
-        self._to_its_end()
+        self.wait_for_the_end()
 
 
 class ReplayJob(VerbJob):
@@ -107,7 +99,7 @@ class ReplayJob(VerbJob):
 
     def ended(self) -> None:
         self.start()
-        self._to_its_end()
+        self.wait_for_the_end()
 
 
 def feed(url: str) -> list[dict[str, Any]]:
