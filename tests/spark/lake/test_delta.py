@@ -16,6 +16,7 @@ import pytest
 from deltalake import DeltaTable
 from pyarrow import parquet
 
+from msmq_fast.spark.lake.appends import CHECKPOINT_EVERY
 from msmq_fast.spark.lake.delta import Conflict, Landed, Mark, Table
 from msmq_fast.spark.lake.storage import file_system, normalized
 from tests.support.objects import s3_server
@@ -106,6 +107,49 @@ def test_work_that_another_process_has_done_meanwhile_is_not_added(root: str) ->
     with pytest.raises(Conflict, match="same work"):
         second.commit([land(root, "c", [2, 3])], SCHEMA, marks=[Mark("source", 5)], seen=seen)
     assert numbers(root) == [1, 2]
+
+
+def test_appends_go_on_behind_what_others_do(root: str) -> None:
+    """Commits of another process, its checkpoints and new columns; marks that it has used count, too."""
+    first, second = table(root), table(root)
+    for number in range(3):
+        assert first.commit([land(root, f"a{number}", [number])], SCHEMA, marks=[Mark("run", number)])
+    wider = SCHEMA.append(pa.field("label", pa.string()))
+    assert second.commit([land(root, "b", [3])], wider, marks=[Mark("run", 3)])
+    assert second.commit([land(root, "c", [4])], wider, marks=[Mark("other", 7)])
+    assert not first.commit([land(root, "d", [3])], SCHEMA, marks=[Mark("run", 3)])
+    second.commit(
+        [land(root, "e", [5])], wider, removed=[file for file in second.files() if "/a0" in file.path]
+    )
+    second.compact()
+    assert first.commit([land(root, "f", [6])], SCHEMA, marks=[Mark("run", 4)])
+    assert not first.commit([land(root, "g", [6])], SCHEMA, marks=[Mark("run", 4)])
+    assert numbers(root) == [1, 2, 3, 4, 5, 6]
+    assert (table(root).marked("run"), table(root).marked("other")) == (4, 7)
+
+
+def test_many_appends_leave_checkpoints_and_no_other_files(tmp_path: Path) -> None:
+    things = table(str(tmp_path))
+    landed = land(str(tmp_path), "a", [1])
+    for number in range(2 * CHECKPOINT_EVERY + 5):
+        assert things.commit([landed] if number == 0 else [], SCHEMA, marks=[Mark("run", number)])
+    log = sorted(path.name for path in Path(f"{things.uri}/_delta_log").iterdir())
+    assert {path.partition(".")[2] for path in log} == {"", "json", "checkpoint.parquet"}
+    checkpoints = [int(path.partition(".")[0]) for path in log if path.endswith("checkpoint.parquet")]
+    assert checkpoints == [CHECKPOINT_EVERY - 1, 2 * CHECKPOINT_EVERY - 1]
+    assert table(str(tmp_path)).marked("run") == 2 * CHECKPOINT_EVERY + 4
+    assert numbers(str(tmp_path)) == [1]
+
+
+def test_a_table_of_a_newer_protocol_is_left_to_deltalake(tmp_path: Path) -> None:
+    things = table(str(tmp_path))
+    things.commit([land(str(tmp_path), "a", [1])], SCHEMA)
+    DeltaTable(things.uri).alter.add_constraint({"positive": "number > 0"})
+    things.commit([land(str(tmp_path), "b", [2])], SCHEMA)
+    things.commit([land(str(tmp_path), "c", [3])], SCHEMA)
+    said = [entry.get("engineInfo", "") for entry in DeltaTable(things.uri).history(2)]
+    assert all(said)
+    assert numbers(str(tmp_path)) == [1, 2, 3]
 
 
 def test_writers_and_a_compaction_at_once(root: str) -> None:

@@ -6,7 +6,8 @@ commit names it, and readers see all files of a commit or none:
 1. `commit` adds files, and removes the files that they replace, in one step.
 2. A Mark makes a commit happen once: a name and a number that grows with each commit of that name. A commit
    whose number is not greater than the last one of its name is not repeated, also after a kill.
-3. Two processes that change a table at the same time are both right if they only add. If they replace the
+3. On a disk of this machine, most commits that only add files are written without deltalake (appends.py).
+4. Two processes that change a table at the same time are both right if they only add. If they replace the
    same files, or use the same mark, one of them fails with Conflict and leaves only files that `vacuum`
    deletes.
 """
@@ -18,7 +19,11 @@ import json
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import date
+from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+from msmq_fast.spark.lake.appends import CHECKPOINT_EVERY, Appends, Landed, Mark
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -37,27 +42,12 @@ _READERS: Final = 16
 _SETTINGS: Final = {
     "delta.deletedFileRetentionDuration": f"interval {RETENTION_H} hours",
     "delta.logRetentionDuration": "interval 30 days",
-    "delta.checkpointInterval": "100",
+    "delta.checkpointInterval": str(CHECKPOINT_EVERY),
 }
 
 
 class Conflict(Exception):
     """Another process changed the same part of a table at the same time: nothing was committed."""
-
-
-class Landed(NamedTuple):
-    """A file that was written and is not part of a table yet.
-
-    `path` is relative to the root of `table`; `partition` is a JSON object of partition values; `stats` is
-    the JSON object of statistics that Delta stores with a file.
-    """
-
-    table: str
-    path: str
-    rows: int
-    size: int
-    partition: str
-    stats: str
 
 
 class File(NamedTuple):
@@ -70,13 +60,6 @@ class File(NamedTuple):
     partition: Partition
 
 
-class Mark(NamedTuple):
-    """The commit `number` of the application `name`."""
-
-    name: str
-    number: int
-
-
 class Fresh(NamedTuple):
     """What was added to a table since a version: the current `version`, the `files` that have the new rows
     (and perhaps old ones), and the number of `commits` that added rows.
@@ -85,6 +68,13 @@ class Fresh(NamedTuple):
     version: int
     files: list[File]
     commits: int
+
+
+class Change(NamedTuple):
+    """What one commit did to the files of a table: `removed` are paths."""
+
+    added: list[File]
+    removed: list[str]
 
 
 class Table:
@@ -97,6 +87,7 @@ class Table:
         self.name = name
         self.by = tuple(by)
         self._open: DeltaTable | None = None
+        self._appends: Appends | None = None
 
     def delta(self, version: int | None = None) -> DeltaTable | None:
         """Returns the table as of now, or as of `version`; None if it does not exist."""
@@ -156,13 +147,18 @@ class Table:
         from deltalake.exceptions import CommitFailedError
         from deltalake.transaction import AddAction, CommitProperties, RemoveAction, Transaction
 
+        added, removed = list(added), list(removed)
+        plain = not removed and not seen
+        if plain and self._appends is not None:
+            done = self._appends.commit(added, schema.names, marks)
+            if done is not None:
+                return done
         table = self._ready(schema)
         known = table.transaction_version(marks[0].name) if marks else None
         if known is not None and known >= marks[0].number:
             return False
         if seen and any(table.transaction_version(name) != last for name, last in seen.items()):
             raise Conflict(f"{self.name}: another process has done the same work")
-        removed = list(removed)
         if removed and not {file.path for file in removed} <= {file.path for file in _files(table)}:
             raise Conflict(f"{self.name}: another process has replaced files of the table")
         now = int(time.time() * 1000)
@@ -181,6 +177,9 @@ class Table:
             if marks and self.marked(marks[0].name) == marks[0].number:
                 return False  # the same commit by another process
             raise Conflict(f"{self.name}: {_line(error)}") from error
+        if plain and "://" not in self.uri:
+            table.update_incremental()
+            self._appends = Appends(Path(self.uri), table, marks)
         return True
 
     def remove(self, files: Sequence[File]) -> None:
@@ -205,13 +204,24 @@ class Table:
         for actions in self._log(range(0 if version is None else version + 1, last + 1)):
             if actions is None:  # the log begins later: everything may be new
                 return Fresh(last, active, max(commits, 1))
-            new = {add["path"] for add in actions if add["dataChange"]}
+            adds = [action["add"] for action in actions if "add" in action]
+            new = {add["path"] for add in adds if add["dataChange"]}
             commits += bool(new)
             added |= new
-            merged |= {add["path"] for add in actions if not add["dataChange"]}
+            merged |= {add["path"] for add in adds if not add["dataChange"]}
         paths = {file.path for file in active}
         wanted = added if added <= paths else added | merged
         return Fresh(last, [file for file in active if file.path in wanted], commits)
+
+    def changes(self, version: int) -> Iterator[Change]:
+        """Yields what each commit after `version` did, in order. Reads their files of the log one by one,
+        which costs less than to bring the whole table up to date.
+        """
+        while (actions := _actions(self._store, version := version + 1)) is not None:
+            yield Change(
+                [_added(action["add"]) for action in actions if "add" in action],
+                [action["remove"]["path"] for action in actions if "remove" in action],
+            )
 
     def compact(self) -> int:
         """Merges small files of each partition. Returns how many files there are fewer. Raises Conflict."""
@@ -282,25 +292,33 @@ class Table:
         return {*columns} <= {field.name for field in table.schema().fields}
 
     def _log(self, versions: Iterable[int]) -> Iterator[list[dict[str, Any]] | None]:
-        """Yields, for each version in order, the files that its commit added; None if the log no longer has
-        it.
-        """
+        """Yields, for each version in order, the actions of its commit; None if the log no longer has it."""
         from concurrent.futures import ThreadPoolExecutor
 
+        store = self._store
+        with ThreadPoolExecutor(_READERS) as pool:  # of an object store, each file is a request
+            yield from pool.map(lambda version: _actions(store, version), versions)
+
+    @cached_property
+    def _store(self) -> Any:
+        """The file system below the root of the table."""
         from msmq_fast.spark.lake.storage import file_system
 
-        files = file_system(self.uri)
+        return file_system(self.uri)
 
-        def added(version: int) -> list[dict[str, Any]] | None:
-            try:
-                with files.open_input_file(f"_delta_log/{version:020d}.json") as stream:
-                    lines = stream.read().splitlines()
-            except FileNotFoundError:
-                return None
-            return [add for line in lines if (add := json.loads(line).get("add"))]
 
-        with ThreadPoolExecutor(_READERS) as pool:  # of an object store, each file is a request
-            yield from pool.map(added, versions)
+def _actions(store: Any, version: int) -> list[dict[str, Any]] | None:
+    """Returns the actions of a commit; None if the log does not have it."""
+    try:
+        with store.open_input_file(f"_delta_log/{version:020d}.json") as stream:
+            return [json.loads(line) for line in stream.read().splitlines()]
+    except FileNotFoundError:
+        return None
+
+
+def _added(add: dict[str, Any]) -> File:
+    rows = json.loads(add.get("stats") or "{}").get("numRecords", 0)
+    return File(add["path"], rows, add["size"], add["modificationTime"] / 1000, add["partitionValues"])
 
 
 def _files(table: DeltaTable) -> list[File]:

@@ -15,14 +15,12 @@ from typing import Final
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from pyarrow import parquet
 
-from msmq_fast.spark.lake.delta import Table
 from msmq_fast.spark.lake.files import Files, groups, landed_rows, split
 from msmq_fast.spark.lake.layout import PARTITIONS, Lake
+from msmq_fast.spark.lake.recent import RecentBodies
 from msmq_fast.spark.lake.tables import (
     BODIES,
-    COUNTED_ON_S,
     EVENTS,
     MESSAGES,
     SCHEMA_VERSION,
@@ -32,8 +30,6 @@ from msmq_fast.spark.lake.tables import (
 
 __all__ = ["Landing", "shaped", "with_partitions"]
 
-_RECENT_BODIES: Final = 250_000
-"""The number of recent bodies that are searched."""
 _NEEDED: Final = ("qm_guid", "incarnation", "feed_seq", "event", "event_time")
 _NAME: Final = re.compile(r"[0-9A-Za-z-]{1,64}")
 """The form of a queue manager's GUID, which becomes the name of a directory."""
@@ -132,12 +128,11 @@ def _flaws(rows: pa.Table) -> pa.ChunkedArray:
     low = pc.fill_null(pc.less(rows.column("feed_seq"), 1), False)
     names = rows.column("qm_guid")
     bad = [name for name in pc.unique(names).to_pylist() if name is not None and not _NAME.fullmatch(name)]
-    odd = pc.is_in(names, value_set=pa.array(bad, pa.string()))
-    return pc.coalesce(
-        *reasons,
-        pc.if_else(low, "feed_seq is not positive", none),
-        pc.if_else(odd, "qm_guid is not a GUID", none),
-    )
+    reasons.append(pc.if_else(low, "feed_seq is not positive", none))
+    if bad:
+        odd = pc.is_in(names, value_set=pa.array(bad, pa.string()))
+        reasons.append(pc.if_else(odd, "qm_guid is not a GUID", none))
+    return pc.coalesce(*reasons)
 
 
 def _hashes(bodies: pa.ChunkedArray) -> pa.ChunkedArray:
@@ -157,7 +152,7 @@ def _unknown(lake: Lake, bodies: pa.ChunkedArray, names: pa.ChunkedArray, stored
     """Returns those bodies, with their hashes `names`, that neither this task, which has stored those in
     `stored`, nor a recent batch has stored.
     """
-    known = pc.is_in(names, value_set=_recent(lake))
+    known = pc.is_in(names, value_set=_recent(lake).hashes(time.time()))
     fresh = pc.and_(pc.invert(known), pc.and_(pc.is_valid(names), _first_of_each(names)))
     rows = pa.table({"body_sha256": names, "body": bodies}).filter(fresh)
     if stored:  # a later group of the task
@@ -177,30 +172,9 @@ def _first_of_each(values: pa.ChunkedArray) -> pa.Array:
     return pa.array(indices > np.concatenate(([-1], highest[:-1])))
 
 
-_looked_at: dict[tuple[str, str], pa.ChunkedArray] = {}
-"""Hashes in recent files of bodies by table and path, kept because a worker process executes many tasks."""
-_tables: dict[str, Table] = {}
-"""The tables of bodies by their roots, kept open for the same reason."""
+_followed: dict[str, RecentBodies] = {}
+"""The recent bodies of each lake by its root, kept because a worker process executes many tasks."""
 
 
-def _recent(lake: Lake) -> pa.ChunkedArray:
-    table = _tables.setdefault(lake.root, lake.table("bronze/bodies"))
-    limit = time.time() - COUNTED_ON_S
-    files = [file for file in table.files() if file.modified >= limit and file.rows <= _RECENT_BODIES]
-    files.sort(key=lambda file: file.modified)
-    for gone in _looked_at.keys() - {(table.uri, file.path) for file in files}:
-        del _looked_at[gone]
-    chunks: list[pa.Array] = []
-    for file in reversed(files):
-        if sum(map(len, chunks)) >= _RECENT_BODIES:
-            break
-        key = (table.uri, file.path)
-        if key not in _looked_at:
-            _looked_at[key] = _stored(lake, f"{table.name}/{file.path}")
-        chunks += _looked_at[key].chunks
-    return pa.chunked_array(chunks, pa.string())
-
-
-def _stored(lake: Lake, path: str) -> pa.ChunkedArray:
-    with lake.open_file(path) as stream:
-        return parquet.read_table(stream, columns=["body_sha256"]).column(0)
+def _recent(lake: Lake) -> RecentBodies:
+    return _followed.setdefault(lake.root, RecentBodies(lake))
