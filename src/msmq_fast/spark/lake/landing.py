@@ -113,7 +113,7 @@ def _write(files: Files, table: str, rows: pa.Table) -> None:
 def _events(files: Files, rows: pa.Table) -> None:
     """Writes event rows unchanged. Rows that cannot be events are written to _quarantine, with the reason."""
     why = _flaws(rows)
-    if why.null_count < len(why):
+    if why is not None:
         bad = rows.append_column("why", why).filter(pc.is_valid(why))
         files.write("_quarantine/events", shaped(bad, EVENTS | {"why": "STRING"}))
         rows = rows.filter(pc.is_null(why))
@@ -121,18 +121,29 @@ def _events(files: Files, rows: pa.Table) -> None:
         _write(files, "bronze/events", shaped(rows, EVENTS))
 
 
-def _flaws(rows: pa.Table) -> pa.ChunkedArray:
-    """Returns, for each row, the reason why it cannot be an event; null if it can."""
+def _flaws(rows: pa.Table) -> pa.ChunkedArray | None:
+    """Returns, for each row, the reason why it cannot be an event; null if it can. Returns None if all rows
+    can.
+    """
+    names, numbers = rows.column("qm_guid"), rows.column("feed_seq")
+    bad = [name for name in pc.unique(names).to_pylist() if name is not None and not _NAME.fullmatch(name)]
+    missing = [name for name in _NEEDED if rows.column(name).null_count]
+    if not bad and not missing and _positive(numbers):
+        return None
     none = pa.scalar(None, pa.string())
     reasons = [pc.if_else(pc.is_null(rows.column(name)), f"{name} is missing", none) for name in _NEEDED]
-    low = pc.fill_null(pc.less(rows.column("feed_seq"), 1), False)
-    names = rows.column("qm_guid")
-    bad = [name for name in pc.unique(names).to_pylist() if name is not None and not _NAME.fullmatch(name)]
-    reasons.append(pc.if_else(low, "feed_seq is not positive", none))
-    if bad:
-        odd = pc.is_in(names, value_set=pa.array(bad, pa.string()))
-        reasons.append(pc.if_else(odd, "qm_guid is not a GUID", none))
-    return pc.coalesce(*reasons)
+    low = pc.fill_null(pc.less(numbers, 1), False)
+    odd = pc.is_in(names, value_set=pa.array(bad, pa.string()))
+    return pc.coalesce(
+        *reasons,
+        pc.if_else(low, "feed_seq is not positive", none),
+        pc.if_else(odd, "qm_guid is not a GUID", none),
+    )
+
+
+def _positive(numbers: pa.ChunkedArray) -> bool:
+    least = pc.min(numbers).as_py()
+    return least is None or least > 0
 
 
 def _hashes(bodies: pa.ChunkedArray) -> pa.ChunkedArray:

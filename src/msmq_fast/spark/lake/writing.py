@@ -30,15 +30,15 @@ class Placing:
         self._table = f"bronze/{table}"
         self._run = run
         self._placed = placed
-        self._looked = False
+        self._last: int | None = None
 
     def __call__(self, files: DataFrame, number: int) -> None:
-        if not self._looked:  # only the first batch of a query can be one that an earlier query has committed
-            last = self._lake.table(self._table).marked(self._run)
-            self._looked = True
-            if last is not None and last >= number:
-                return
-        self.place([Landed(*row) for row in files.collect()], number)
+        if self._last is None:  # an earlier query of the run may have committed this batch
+            marked = self._lake.table(self._table).marked(self._run)
+            self._last = -1 if marked is None else marked
+        if number > self._last:
+            self.place([Landed(*row) for row in files.collect()], number)
+            self._last = number
 
     def place(self, files: Iterable[Landed], number: int) -> None:
         """Commits the files of the batch `number`. Raises Conflict."""
