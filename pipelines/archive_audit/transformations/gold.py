@@ -8,31 +8,31 @@ from msmq_fast.spark.lake.reconcile import reconciliation
 from msmq_fast.spark.lake.sequences import sequence_gaps as gaps
 
 
-def table(name: str) -> DataFrame:
-    return SparkSession.active().read.table(name)
+def known(view: str) -> DataFrame:
+    return SparkSession.active().read.table(f"known_{view}")
 
 
 @dp.materialized_view
 def sequence_gaps() -> DataFrame:
-    tables = (table("silver_events"), table("silver_lifecycle"), table("coverage_of_feeds"))
+    tables = (known("events"), known("lifecycle"), known("coverage"))
     return gaps(*tables, stateful=False)
 
 
 @dp.materialized_view(comment="Sender against receiver, with a verdict")
 def sender_and_receiver() -> DataFrame:
-    return reconciliation(table("silver_lifecycle"), table("sequence_gaps"))
+    return reconciliation(known("lifecycle"), known("gaps"))
 
 
 @dp.materialized_view
 def latency() -> DataFrame:
-    return gold.latency(table("silver_lifecycle"))
+    return gold.latency(known("lifecycle"))
 
 
 @dp.materialized_view
 def nack_by_class() -> DataFrame:
-    return gold.nack_by_class(table("silver_events"))
+    return gold.nack_by_class(known("events"))
 
 
 @dp.materialized_view
 def duplicates() -> DataFrame:
-    return gold.duplicates(table("silver_lifecycle"), table("silver_events"))
+    return gold.duplicates(known("lifecycle"), known("events"))

@@ -11,23 +11,52 @@ from msmq_fast.spark.lake.silver import IDENTITY
 from msmq_fast.spark.lake.tables import COUNTERS, struct
 
 
-def table(name: str) -> DataFrame:
-    return SparkSession.active().read.table(name)
+def stored(table: str) -> DataFrame:
+    return SparkSession.active().read.table(table)
+
+
+# The functions of the lake read each table through a view. PySpark 4.3 looks up the tables of a query with
+# `withColumn` when the query is defined. If the catalog has such a table from an earlier run, the query does
+# not wait for the flow that fills the table now, and reads its old files. The catalog has no such view, so
+# the query is looked up when it runs.
+@dp.temporary_view
+def arrived_events() -> DataFrame:
+    return stored("bronze_events")
+
+
+@dp.temporary_view
+def known_events() -> DataFrame:
+    return stored("silver_events")
+
+
+@dp.temporary_view
+def known_coverage() -> DataFrame:
+    return stored("coverage_of_feeds")
+
+
+@dp.temporary_view
+def known_lifecycle() -> DataFrame:
+    return stored("silver_lifecycle")
+
+
+@dp.temporary_view
+def known_gaps() -> DataFrame:
+    return stored("sequence_gaps")
 
 
 @dp.materialized_view
 def silver_events() -> DataFrame:
-    once = table("bronze_events").dropDuplicates(list(IDENTITY))
+    once = stored("arrived_events").dropDuplicates(list(IDENTITY))
     return once.withColumn("day", F.to_date("event_time"))
 
 
 @dp.materialized_view(comment="Which events the lake has, and which it misses")
 def coverage_of_feeds() -> DataFrame:
     counters = SparkSession.active().createDataFrame([], struct(COUNTERS))
-    return coverage(table("silver_events"), counters)
+    return coverage(stored("known_events"), counters)
 
 
 @dp.materialized_view(comment="One row per message and destination")
 def silver_lifecycle() -> DataFrame:
     grace = float(SparkSession.active().conf.get("spark.msmq.grace", "3600"))
-    return judged(lifecycle(stations(table("silver_events"))), table("coverage_of_feeds"), grace)
+    return judged(lifecycle(stations(stored("known_events"))), stored("known_coverage"), grace)
