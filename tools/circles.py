@@ -13,6 +13,8 @@ import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 
+from tools.statements import statements
+
 ROOT = Path(__file__).resolve().parent.parent / "src"
 PACKAGE = "msmq_fast"
 
@@ -31,7 +33,7 @@ def modules(root: Path, package: str) -> dict[str, Path]:
 
 def imports(tree: ast.AST, known: Mapping[str, object]) -> Iterator[str]:
     """The known modules that a module imports, anywhere in it. Relative imports are not used here."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.Import):
             yield from (each.name for each in node.names if each.name in known)
         elif isinstance(node, ast.ImportFrom) and node.module is not None:

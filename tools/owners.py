@@ -21,6 +21,8 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from tools.statements import statements
+
 ROOT = Path(__file__).resolve().parent.parent
 EXCEPTIONS = Path(__file__).with_suffix(".txt")
 _RECORDS = ("dataclass", "NamedTuple", "TypedDict", "Enum", "Flag", "Exception", "Error")
@@ -69,7 +71,7 @@ def _declared(node: ast.ClassDef) -> Iterator[tuple[str, set[str]]]:
             yield each.target.id, _names(each.annotation)
         elif isinstance(each, ast.FunctionDef) and each.name == "__init__":
             types = _arguments(each)
-            for inner in ast.walk(each):
+            for inner in statements(each):
                 value = getattr(inner, "value", None)
                 type_ = getattr(inner, "annotation", None) or types.get(getattr(value, "id", ""))
                 for target in _targets(inner):
@@ -81,7 +83,7 @@ class Types:
 
     def __init__(self, trees: dict[str, ast.Module]) -> None:
         self.wired = {"Callable"}
-        every = [(path, node) for path, tree in trees.items() for node in ast.walk(tree)]
+        every = [(path, node) for path, tree in trees.items() for node in statements(tree)]
         for node in (node for _, node in every if isinstance(node, ast.Assign)):
             if ast.unparse(node.value).startswith("Callable["):
                 self.wired.add(ast.unparse(node.targets[0]))
@@ -109,7 +111,7 @@ def _findings(owner: ast.ClassDef | ast.Module, types: Types) -> Iterator[tuple[
     methods = {each.name for each in own if not each.decorator_list}
     setters: list[tuple[int, str]] = []
     for function in own:
-        inside = [each for each in ast.walk(function) if not isinstance(each, ast.AugAssign)]
+        inside = [each for each in statements(function) if not isinstance(each, ast.AugAssign)]
         local = {each.name for each in inside if isinstance(each, Function) and each is not function}
         arguments = _arguments(function)
         for node in inside:
@@ -134,7 +136,7 @@ def main() -> int:
     types = Types(trees)
     found: dict[str, int] = {}
     for path, tree in trees.items():
-        for node in (each for each in ast.walk(tree) if isinstance(each, ast.ClassDef | ast.Module)):
+        for node in (each for each in statements(tree) if isinstance(each, ast.ClassDef | ast.Module)):
             found |= {f"{path} {what}": line for line, what in _findings(node, types)}
     excepted = set(EXCEPTIONS.read_text(encoding="utf-8").split("\n")) - {""}
     for each in found.keys() - excepted:

@@ -12,6 +12,7 @@ from bench.beside import Growth, Window, checks, growth, ratio, traffic
 from bench.server import Server
 
 
+@pytest.mark.long(seconds=7)
 def test_windows_come_in_pairs_and_only_those_with_a_reader_read(tmp_path: Path) -> None:
     load = AppLoad(rate=500, body=100, window=256, seconds=0.5, warmup=0, max_bytes=0)
     found = list(traffic(tmp_path, load=load, depth=5000, windows=2))

@@ -30,6 +30,7 @@ def test_large_messages_sealed_and_in_clear(tmp_path: Path) -> None:
         assert json.loads(server.run("queue", "show", QUEUE, "--json"))["messages"] == 0
 
 
+@pytest.mark.long(seconds=7)
 def test_the_same_reads_by_the_application_protocol(tmp_path: Path) -> None:
     load = Load(clients=2, count=12_800)  # more than are read during the warm-up
     with Server(tmp_path, queues=(QUEUE,), settings=SETTINGS) as server:

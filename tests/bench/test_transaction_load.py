@@ -10,7 +10,14 @@ from bench.server import Server
 from bench.txload import TxLoad, on_server, to_another_server
 
 
-@pytest.mark.parametrize(("size", "explicit"), [(1, False), (1, True), (10, False)])
+@pytest.mark.parametrize(
+    ("size", "explicit"),
+    [
+        (1, True),
+        pytest.param(1, False, marks=pytest.mark.long(seconds=5)),
+        pytest.param(10, False, marks=pytest.mark.long(seconds=5)),
+    ],
+)
 def test_both_directions_move(tmp_path: Path, size: int, explicit: bool) -> None:
     load = TxLoad(clients=3, size=size, explicit=explicit, seconds=1.5, warmup=0.2)
     with Server(tmp_path) as server:
@@ -21,6 +28,7 @@ def test_both_directions_move(tmp_path: Path, size: int, explicit: bool) -> None
     assert figures["transactions_per_s"] == figures["sent_per_s"] + figures["received_per_s"]
 
 
+@pytest.mark.long(seconds=6)
 def test_a_second_server_gets_every_message_once(tmp_path: Path) -> None:
     load = TxLoad(clients=3, size=10, body=100)
     with Server(tmp_path) as server:

@@ -71,7 +71,9 @@ async def one_by_one(here: Connection, came: list[bytes]) -> None:
                 break
 
 
-@pytest.mark.parametrize("interface", ["RemoteRead", "qm2qm"])
+@pytest.mark.parametrize(
+    "interface", ["RemoteRead", pytest.param("qm2qm", marks=pytest.mark.long(seconds=7))]
+)
 def test_a_few_kills_lose_nothing(interface: str) -> None:
     """The reads that were under way are answered, which takes the deadlines of remote reading."""
     assert read_through_kills(interface, messages=3_000, kills=5) >= 3

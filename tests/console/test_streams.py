@@ -189,6 +189,7 @@ def test_streams_do_not_delay_the_stop() -> None:
             running.kill()
 
 
+@pytest.mark.long(seconds=8)
 def test_a_browser_that_does_not_read_is_dropped() -> None:
     asyncio.run(_send_to_a_silent_browser())
 

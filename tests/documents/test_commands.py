@@ -14,6 +14,7 @@ import pytest
 
 from msmq_fast import sync
 from tests.support.processes.guides import COMMANDS, Preparation, Reader, blocks, commands, matches, steps
+from tests.support.processes.servers import Server, data_directory
 
 ROOT = Path(__file__).parents[2]
 PAGES = [
@@ -27,6 +28,8 @@ KNOWN: dict[str, dict[str, Any]] = tomllib.loads(
     Path(__file__).with_name("commands.toml").read_text(encoding="utf-8")
 )
 TUTORIAL = ROOT / "docs" / "tutorial" / "first-queue.md"
+MANY = {"docs/reference/cli.md", "docs/how-to/my-message-did-not-arrive.md"}
+"""The pages with the most commands: some ten seconds each."""
 OTHER = {"c", "cython", "frame", "go", "ini", "yaml", "json", "mermaid", "python", "text", "toml", "usage"}
 """The kinds of blocks without commands; `usage` has the grammar of commands."""
 FENCE = re.compile(r"^ *```([^\n]*)\n(.*?)^ *```", re.DOTALL | re.MULTILINE)
@@ -76,7 +79,10 @@ def with_needs() -> Iterator[Any]:
         words = {word for typed in typed_on(page) if typed not in left_out for word in typed.split()}
         if words or left_out:
             programs = sorted(words & {"curl", "jq"})
-            yield pytest.param(page, id=name(page), marks=pytest.mark.needs(*programs))
+            marks = [pytest.mark.needs(*programs)]
+            if name(page) in MANY:
+                marks.append(pytest.mark.long(seconds=15))
+            yield pytest.param(page, id=name(page), marks=marks)
 
 
 @pytest.mark.parametrize("page", list(with_needs()))
@@ -91,15 +97,21 @@ def test_the_program_of_the_tutorial_does_what_it_says(reader: Reader) -> None:
     assert reader.python(program) == "b'from Python'\n"
 
 
-def test_the_calls_beside_the_cmdlets_exist(reader: Reader) -> None:
+def test_the_calls_beside_the_cmdlets_exist() -> None:
     page = (ROOT / "docs" / "how-to" / "migrate-from-windows.md").read_text(encoding="utf-8")
     calls = set(re.findall(r"`(?:with )?(connection|queue)\.([\w.]+)\(", page))
     assert len(calls) > 15
-    reader.follow(TUTORIAL, prepared(TUTORIAL))
-    assert reader.server is not None
-    with sync.connect(reader.server.endpoint) as connection, connection.open("orders") as queue:
-        places = {"connection": connection, "queue": queue}
-        assert [call for call in calls if not callable(attrgetter(call[1])(places[call[0]]))] == []
+    with data_directory() as data:
+        server = Server(data).start()
+        try:
+            with sync.connect(server.endpoint) as connection:
+                connection.admin.queues.create("orders")
+                with connection.open("orders") as queue:
+                    places = {"connection": connection, "queue": queue}
+                    found = [attrgetter(name)(places[place]) for place, name in calls]
+                    assert all(map(callable, found)), calls
+        finally:
+            server.kill()
 
 
 def test_what_is_listed_is_on_the_pages() -> None:

@@ -28,10 +28,11 @@ def spoiled(module: str, change: str) -> tuple[str, ...]:
 @pytest.mark.parametrize(
     ("module", "change", "complaint"),
     [
-        (
+        pytest.param(
             "msmq_fast.server.runtime.loop",
             "module.CommitLoop._expire = lambda self: None",
             "deadline: took longer",
+            marks=pytest.mark.long(seconds=10),
         ),
         pytest.param(
             "msmq_fast.mqqb.orderack",

@@ -81,6 +81,7 @@ max_connections_per_address = 10
 """
 
 
+@pytest.mark.long(seconds=9)
 def test_addresses_that_keep_all_their_sessions_busy_shut_nobody_out() -> None:
     """Four of them have all the sessions that there may be, and connect anew as soon as one is closed."""
     with attacked(FULL, host=HOST) as scene:
@@ -115,6 +116,7 @@ async def busy(scene: Scene, source: str, ends: float) -> None:
         await asyncio.sleep(0.02)
 
 
+@pytest.mark.long(seconds=7)
 def test_pings_in_masses_from_ports_that_answer() -> None:
     with attacked(LIMITS, "--http-port", "0", host=HOST) as scene, contextlib.ExitStack() as stack:
         target = (HOST, scene.server.port("ping"))

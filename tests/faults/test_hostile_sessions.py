@@ -120,6 +120,7 @@ def test_connections_that_are_cut() -> None:
         assert len(server.server.messages("queue")) == 1
 
 
+@pytest.mark.long(seconds=18)
 def test_idle_sessions_and_unfinished_packets_cost_little() -> None:
     """2,000 idle sessions, then 40 packets of 4 MiB that never end: others go on, the memory comes back."""
     idle, large = 2_000, 40

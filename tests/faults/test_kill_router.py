@@ -21,6 +21,7 @@ def run(messages: int, seconds: float, pause: float, seed: int) -> None:
     account.check()
 
 
+@pytest.mark.long(seconds=16)
 @pytest.mark.rule("QB-110", "QB-121", "QB-208", "QB-234")
 def test_a_few_seconds_of_kills() -> None:
     run(4_000, seconds=8.0, pause=2.0, seed=1)

@@ -57,7 +57,14 @@ def test_arrival_and_receive_are_acknowledged_across_machines(pair: tuple[Server
 
 
 @pytest.mark.rule("QB-360", "QB-391", "X-64", "X-66")
-@pytest.mark.parametrize(("how", "reason"), [("purge", 0xC001), ("expire", 0xC002), ("delete", 0xC000)])
+@pytest.mark.parametrize(
+    ("how", "reason"),
+    [
+        ("purge", 0xC001),
+        pytest.param("expire", 0xC002, marks=pytest.mark.long(seconds=8)),
+        ("delete", 0xC000),
+    ],
+)
 def test_what_is_not_received_is_answered_and_kept(
     pair: tuple[Server, Server], how: str, reason: int
 ) -> None:

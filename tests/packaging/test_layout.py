@@ -10,6 +10,8 @@ from pathlib import Path
 
 import pytest
 
+from tools.statements import statements
+
 ROOT = Path(__file__).resolve().parents[2]
 SOURCES = {path.relative_to(ROOT): path.read_text(encoding="utf-8") for path in ROOT.glob("tests/**/*.py")}
 MODULES = {".".join(path.with_suffix("").parts).removesuffix(".__init__"): path for path in SOURCES}
@@ -27,7 +29,7 @@ LONGER: set[str] = set()
 
 def _imported(path: Path, text: str) -> Iterator[Path]:
     """The test modules and helpers that one of them imports, at its top or in a function."""
-    for node in ast.walk(ast.parse(text)):
+    for node in statements(ast.parse(text)):
         if isinstance(node, ast.Import):
             names = [alias.name for alias in node.names]
         elif isinstance(node, ast.ImportFrom):

@@ -5,6 +5,8 @@ from __future__ import annotations
 import socket
 import time
 
+import pytest
+
 from msmq_fast import Access, Message, sync
 from tests.server.sockets import receive_exactly
 from tests.support.mqqb import wire
@@ -38,6 +40,7 @@ def test_a_message_of_a_program_lives_as_long_as_it_says(server: Server) -> None
             assert second <= received.arrived_time <= time.time()
 
 
+@pytest.mark.long(seconds=5)
 def test_a_message_of_another_queue_manager_is_stamped_when_it_arrives(server: Server) -> None:
     server.start()
     server.ok("queue", "create", "q")
@@ -54,6 +57,7 @@ def test_a_message_of_another_queue_manager_is_stamped_when_it_arrives(server: S
         assert second <= received.arrived_time <= time.time()
 
 
+@pytest.mark.long(seconds=5)
 def test_a_message_over_http_is_stamped_when_it_arrives() -> None:
     with serving("") as server:
         server.ok("queue", "create", "q")

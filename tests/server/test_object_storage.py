@@ -165,6 +165,7 @@ def test_a_bucket_that_does_not_exist_is_a_warning_and_a_metric(s3: S3, data: Pa
         server.stop()
 
 
+@pytest.mark.long(seconds=7)
 def test_a_killed_server_leaves_an_unfinished_snapshot_and_makes_a_new_one(data: Path, place: Path) -> None:
     url = f"file://{place}"
     server = keeping(data, url).start()

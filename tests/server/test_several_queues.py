@@ -104,6 +104,7 @@ def test_full_memory_is_seen_by_programs_and_in_the_figures(server: Server) -> N
     assert server.run("send", "q", "-", stdin=body).returncode == 0
 
 
+@pytest.mark.long(seconds=7)
 @pytest.mark.rule("QB-112")
 def test_an_outgoing_queue_that_nobody_needs_goes_and_comes_again() -> None:
     with pair() as (near, far):

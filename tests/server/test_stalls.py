@@ -61,6 +61,7 @@ sys.exit(main())
 """
 
 
+@pytest.mark.long(seconds=6)
 def test_readyz_of_a_server_whose_loop_stood_still() -> None:
     with data_directory() as data:
         server = Server(data, host="127.0.42.61")

@@ -98,6 +98,7 @@ def test_a_row_that_cannot_be_a_message_keeps_all_of_them_out(
     assert server.count(queue) == 0
 
 
+@pytest.mark.long(seconds=15)
 def test_a_stream_goes_on_behind_what_it_has_written(
     spark: SparkSession, server: RealServer, queue: str, tmp_path: Path
 ) -> None:

@@ -356,6 +356,7 @@ def test_the_same_message_over_two_connections(server: Server, port: int, witnes
         assert post(port, request(URL, b"another"))[0] == 200
 
 
+@pytest.mark.long(seconds=7)
 def test_a_thousand_idle_connections(server: Server, port: int, witness: Program) -> None:
     before = server.resident
     with contextlib.ExitStack() as stack:

@@ -33,9 +33,6 @@ def tell(capsys: pytest.CaptureFixture[str], unit: str, counts: Counter[str]) ->
         print(f"\n{unit}: {counts.total()} faults injected ({kinds})", end=" ")
 
 
-LOGS = pytest.mark.parametrize("log_size", [0, LOG_SIZE])
-
-
 def on_disk(directory: Path, log_size: int, *units: str) -> dict[str, Counter[str]]:
     done = subprocess.run(
         [sys.executable, "-m", "tests.faults.matrix.disk", str(directory), str(log_size), *units],
@@ -66,17 +63,17 @@ def test_each_call_commit_and_moment(scenario: Scenario, capsys: pytest.CaptureF
     assert counts["full"] == counts["killed under way"] == counts["killed after"] > 0
 
 
-@LOGS
 @pytest.mark.rule("DU-01", "KV-G3")
 def test_killed_processes_full_disks_and_torn_copies(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str], log_size: int
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for unit, counts in on_disk(tmp_path, log_size, "DU-01").items():
+    """With the redo log; the next test is about all units, also without it."""
+    for unit, counts in on_disk(tmp_path, LOG_SIZE, "DU-01").items():
         tell(capsys, f"{unit} on disk", counts)
         assert len(counts) == 5
 
 
-@LOGS
+@pytest.mark.parametrize("log_size", [0, LOG_SIZE])
 @pytest.mark.long(seconds=180)
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize(

@@ -97,6 +97,7 @@ def verbs(small: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(session, "start", lambda name, **_: small)
 
 
+@pytest.mark.long(seconds=20)
 @pytest.mark.usefixtures("verbs")
 def test_what_is_folded_is_the_same_for_every_reader(small: SparkSession, lake: Lake) -> None:
     before = {table: contents(small, lake, table) for table in TABLES}

@@ -83,6 +83,7 @@ def test_the_json_of_the_lake(
     assert not goldens.wrong, "\n".join(goldens.wrong)
 
 
+@pytest.mark.long(seconds=25)
 def test_the_json_of_commands_that_read_or_write_queues(
     small: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -97,6 +97,7 @@ def test_each_message_once_and_in_order(small: SparkSession, lake: Lake, server:
     assert replay(small, lake, server, request(server, "again", name="second")) == COUNT
 
 
+@pytest.mark.long(seconds=15)
 def test_an_interrupted_replay_goes_on(
     small: SparkSession, lake: Lake, server: RealServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
