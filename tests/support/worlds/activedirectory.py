@@ -87,7 +87,7 @@ SCHEMA: dict[str, tuple[str, bool, int]] = {
     "servicePrincipalName": ("text", True, 0),
     "nTSecurityDescriptor": ("descriptor", False, 0),
     "siteObject": ("name", False, 0),
-    "nCName": ("text", False, 0),
+    "nCName": ("name", False, 0),
     "systemFlags": ("integer", False, 0),
 }
 _KNOWN = {name.lower(): rule for name, rule in SCHEMA.items()}
