@@ -89,3 +89,20 @@ def test_there_and_back(controller: DomainController, tmp_path: Path) -> None:
     assert new in {one["guid"] for one in found}
     assert len(after.ok("receive", f"PUBLIC={new}")) == 1
     assert after.stop() == 0
+
+
+def test_a_dry_run_creates_nothing(controller: DomainController, tmp_path: Path) -> None:
+    """Neither a store that is missing, nor a file beside one that is there."""
+    path = controller.computer("DRY")
+    given = environment(controller, "DRY")
+    server = Server(tmp_path / "data", environment=given)
+    assert plan(server) == {}
+    assert list(tmp_path.iterdir()) == []
+    alone = {"MSMQ_FAST_SERVER__NAME": "DRY"}
+    before = Server(tmp_path / "data", environment=alone).start()
+    before.ok("queue", "create", r"DRY\q")
+    assert before.stop() == 0
+    files = sorted(tmp_path.rglob("*"))
+    assert plan(server) == {r"DRY\q": "created"}
+    assert sorted(tmp_path.rglob("*")) == files
+    assert not controller.search("(objectClass=mSMQConfiguration)", "cn", base=path)

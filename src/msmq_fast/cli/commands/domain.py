@@ -220,12 +220,15 @@ def _join(arguments: argparse.Namespace) -> int:
 
 def _show_plan(config: Config, name: str, existing: dict[str, UUID], form: Form) -> int:
     from msmq_fast.cli.domainmigration import Migration
+    from msmq_fast.store.identity import DATA_NAME
 
-    store = _store(config)
-    try:
-        rows = Migration(store, name).plan(existing)
-    finally:
-        store.close()
+    rows: list[dict[str, Any]] = []
+    if (config.data / DATA_NAME).exists():  # to open a store that is missing would create it
+        store = _store(config)
+        try:
+            rows = Migration(store, name).plan(existing)
+        finally:
+            store.close()
     if form is Form.JSON:
         for row in rows:
             show(row, form)
