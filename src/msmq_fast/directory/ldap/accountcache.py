@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from msmq_fast.directory.ldap.accounts import AccountName, Accounts, DomainNames
+from msmq_fast.directory.ldap.requests import Requests
 from msmq_fast.directory.ldap.worker import Worker
 from msmq_fast.directory.results import for_applications
 from msmq_fast.security.domainaccounts import DomainLogon
@@ -39,6 +40,7 @@ class AccountCache:
     ) -> None:
         self._accounts = accounts
         self._worker = worker
+        self._requests = Requests(worker, monotonic)
         self._monotonic = monotonic
         self._domains = given
         self._own: DomainNames | None = None
@@ -61,15 +63,20 @@ class AccountCache:
     # ---- the domain itself, and names that a log line lacked
 
     def next_deadline(self) -> float | None:
-        """Return when the domain controller is asked next; None while it is being asked, or if nothing is
-        missing.
+        """Return when the domain controller is asked next, or when a request has no answer in time; None if
+        neither is to come.
         """
+        found = [due for due in (self._next_question(), self._requests.next_deadline()) if due is not None]
+        return min(found, default=None)
+
+    def _next_question(self) -> float | None:
         if self._due is not None:
             return self._due
         return self._quiet_until if self._missing and self._running is None else None
 
     def expire(self, now: float) -> None:
-        """Ask for the names of the domain, or those of accounts that are missing."""
+        """Ask for the names of the domain, or those of accounts that are missing. Fails overdue requests."""
+        self._requests.expire(now)
         if self._due is not None and now >= self._due:
             self._due = None
             self._worker.submit(self._accounts.domain).add_done_callback(self._met)
@@ -138,7 +145,7 @@ class AccountCache:
                 self._quiet_until = self._monotonic() + _RETRY_S
             running.resolve(None)
 
-        self._worker.submit(lambda: self._accounts.names(wanted)).add_done_callback(found)
+        self._requests.submit(lambda _: self._accounts.names(wanted)).add_done_callback(found)
         return running
 
     def _put(self, account: Sid, name: AccountName) -> None:
@@ -152,8 +159,8 @@ class AccountCache:
 
     def sid_of(self, name: str) -> Completion[Sid]:
         """Return the SID of the account `DOMAIN\\name` or `name@domain`. Fails with an MSMQError."""
-        return for_applications(self._worker.submit(lambda: self._accounts.sid(name)))
+        return for_applications(self._requests.submit(lambda _: self._accounts.sid(name)))
 
     def logon_of(self, account: Sid) -> Completion[DomainLogon]:
         """Return what a log-on of this account would say. Fails with an MSMQError."""
-        return for_applications(self._worker.submit(lambda: self._accounts.logon(account)))
+        return for_applications(self._requests.submit(lambda _: self._accounts.logon(account)))

@@ -14,6 +14,7 @@ from msmq_fast.directory.ldap.entries import Entry, PathIndex, decoded, encoded,
 from msmq_fast.directory.ldap.forest import Catalog, Forest
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE, Link
 from msmq_fast.directory.ldap.lists import DistributionLists
+from msmq_fast.directory.ldap.requests import Proceed
 from msmq_fast.directory.ldap.schema import (
     CLASSES,
     COMPUTER_FIELDS,
@@ -82,6 +83,10 @@ class _Place:
     root: str
     site: str
     usn: int
+
+
+def _proceed() -> None:
+    """Nothing withdraws an operation of a command."""
 
 
 class Domain:
@@ -260,14 +265,16 @@ class Domain:
 
     # ---- changing
 
-    def create(self, item: DirectoryObject) -> DirectoryObject:
-        """Create an object (3.1.6.1). Returns it as the domain has it now: the domain chooses its GUID."""
+    def create(self, item: DirectoryObject, proceed: Proceed = _proceed) -> DirectoryObject:
+        """Create an object (3.1.6.1). Returns it as the domain has it now: the domain chooses its GUID.
+        `proceed` is called before the domain is changed.
+        """
         place = self._place()
         kind = item.kind
         values = dict(item.values)
         _check(kind, values)
         if kind is ObjectType.USER:
-            return self._enter_user(values, place)
+            return self._enter_user(values, place, proceed)
         if kind not in _MADE:
             raise generic(f"a {kind.title} is not created in a domain by message queuing", kind)
         if kind is ObjectType.QUEUE_MANAGER and not values.get("SiteIdentifierList"):
@@ -283,6 +290,7 @@ class Domain:
             attributes["nTSecurityDescriptor"] = self._with_computer(
                 path, attributes.get("nTSecurityDescriptor")
             )
+        proceed()
         try:
             self._link.add(path, attributes)
         except DirectoryError as error:
@@ -322,9 +330,11 @@ class Domain:
         except ValueError as error:
             raise generic(str(error), kind) from None
 
-    def write(self, item: DirectoryObject, values: Mapping[str, Any]) -> DirectoryObject:
+    def write(
+        self, item: DirectoryObject, values: Mapping[str, Any], proceed: Proceed = _proceed
+    ) -> DirectoryObject:
         """Change the attributes `values` of the object that `item` identifies (3.1.6.7). Returns it as the
-        domain has it now.
+        domain has it now. `proceed` is called before the domain is changed.
         """
         place = self._place()
         kind = item.kind
@@ -337,6 +347,7 @@ class Domain:
         changes = self._encoded(kind, merged, creating=False)
         account = encoded_computer(values) if kind is ObjectType.QUEUE_MANAGER else {}
         security = changes.pop("nTSecurityDescriptor", None)
+        proceed()
         if changes:
             self._link.modify(entry.path, changes)
         if security and kind is ObjectType.QUEUE_MANAGER:
@@ -351,14 +362,15 @@ class Domain:
             self._read_computers([entry], place)
         return self._decoded(kind, self._entry(entry.path, kind), place)
 
-    def delete(self, item: DirectoryObject) -> UUID:
+    def delete(self, item: DirectoryObject, proceed: Proceed = _proceed) -> UUID:
         """Delete an object with what is below it (3.1.6.2). Returns its GUID. A user loses its certificates
-        only.
+        only. `proceed` is called before the domain is changed.
         """
         place = self._place()
         if item.kind not in (*_MADE, ObjectType.USER):
             raise generic(f"a {item.kind.title} of a domain is not deleted by message queuing", item.kind)
         entry = self._find(item, place)
+        proceed()
         if item.kind is ObjectType.USER:
             self._link.modify(entry.path, {"mSMQDigests": [], "mSMQSignCertificates": []})
             return entry.identifier
@@ -454,7 +466,7 @@ class Domain:
             return entry
         raise not_found(ObjectType.USER, f"the domain has no account {identifier}")
 
-    def _enter_user(self, values: Mapping[str, Any], place: _Place) -> DirectoryObject:
+    def _enter_user(self, values: Mapping[str, Any], place: _Place, proceed: Proceed) -> DirectoryObject:
         """Enter the certificates of an account that the domain has already."""
         entry = self._user(values["SecurityIdentifier"], place)
         if entry.first("mSMQDigests") is not None:
@@ -463,6 +475,7 @@ class Domain:
                 f"the account {values['SecurityIdentifier']} has certificates already",
                 kind=ObjectType.USER,
             )
+        proceed()
         self._link.modify(entry.path, encoded(ObjectType.USER, values, self._known, creating=False))
         return self._decoded(ObjectType.USER, self._entry(entry.path, ObjectType.USER), place)
 

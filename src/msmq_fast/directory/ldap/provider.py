@@ -17,6 +17,7 @@ from msmq_fast.directory.filters import Filter, Sort, equals
 from msmq_fast.directory.ldap.compact import Compactor
 from msmq_fast.directory.ldap.copy import DomainCopy
 from msmq_fast.directory.ldap.domain import Changes, Domain
+from msmq_fast.directory.ldap.requests import Requests
 from msmq_fast.directory.ldap.saved import SavedCopy
 from msmq_fast.directory.ldap.schema import UNSUPPORTED
 from msmq_fast.directory.ldap.worker import Worker
@@ -86,6 +87,7 @@ class LdapDirectory(SearchableDirectory):
         super().__init__(max_handles)
         self._domain = domain
         self._worker = worker
+        self._requests = Requests(worker, monotonic)
         self._monotonic = monotonic
         self._intervals = intervals or Intervals()
         self._watch = watch
@@ -173,11 +175,15 @@ class LdapDirectory(SearchableDirectory):
     # ---- the copy
 
     def next_deadline(self) -> float | None:
-        """Return the time of the next reading, in monotonic seconds; None while one is running."""
-        return self._due
+        """Return the time of the next reading, or when an operation has no answer in time, in monotonic
+        seconds; None if neither is to come.
+        """
+        found = [due for due in (self._due, self._requests.next_deadline()) if due is not None]
+        return min(found, default=None)
 
     def expire(self, now: float) -> None:
-        """Read what has changed in the domain, if the time has come."""
+        """Read what has changed in the domain, if the time has come, and fail overdue operations."""
+        self._requests.expire(now)
         if self._due is not None and now >= self._due:
             self._refresh()
 
@@ -257,7 +263,9 @@ class LdapDirectory(SearchableDirectory):
         for line in changes.problems[:_LISTED_PROBLEMS]:
             _log.warning("an object of the domain is passed over: %s", line)
         if len(changes.problems) > _LISTED_PROBLEMS:
-            _log.warning("%d more objects of the domain are passed over", len(changes.problems) - 5)
+            _log.warning(
+                "%d more objects of the domain are passed over", len(changes.problems) - _LISTED_PROBLEMS
+            )
         self._controller, self._usn = changes.controller, changes.usn
         self._put_all(changes.objects)
         self._copy.end(complete=changes.complete)
@@ -297,16 +305,16 @@ class LdapDirectory(SearchableDirectory):
         force: bool = False,
     ) -> Completion[DirectoryObject]:
         """Read the first object that meets the conditions; see DirectoryProvider. `force` reads the changes
-        of the domain first.
+        of the domain first, however long that takes; otherwise, only the first reading is waited for.
         """
         try:
             _supported(kind, attributes)
         except (DirectoryError, ValueError) as error:
             return failed(as_directory_error(error, kind))
-        found = super().read(kind, conditions, attributes)
         if not force and self._copy.filled:
-            return found
-        return self._refresh().then(lambda _: SearchableDirectory.read(self, kind, conditions, attributes))
+            return super().read(kind, conditions, attributes)
+        reading = self._refresh() if force else self._requests.in_time(self._refresh())
+        return reading.then(lambda _: SearchableDirectory.read(self, kind, conditions, attributes))
 
     def begin(
         self,
@@ -342,7 +350,7 @@ class LdapDirectory(SearchableDirectory):
             identifier: UUID = found[IDENTIFIER]
             return self._joined(join, identifier).then(lambda _: Completion.of(identifier))
 
-        return self._worker.submit(lambda: self._domain.create(wanted)).then(made)
+        return self._requests.submit(lambda proceed: self._domain.create(wanted, proceed)).then(made)
 
     def write(
         self, item: DirectoryObject, attributes: Collection[str] | None = None, *, join: Join | None = None
@@ -359,14 +367,14 @@ class LdapDirectory(SearchableDirectory):
             self._copy.put(found)
             return self._joined(join, found[IDENTIFIER])
 
-        return self._worker.submit(lambda: self._domain.write(item, values)).then(written)
+        return self._requests.submit(lambda proceed: self._domain.write(item, values, proceed)).then(written)
 
     def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
         def deleted(identifier: UUID) -> Completion[None]:
             self._copy.discard(identifier)
             return self._joined(join, identifier)
 
-        return self._worker.submit(lambda: self._domain.delete(item)).then(deleted)
+        return self._requests.submit(lambda proceed: self._domain.delete(item, proceed)).then(deleted)
 
     def _joined(self, join: Join | None, identifier: UUID) -> Completion[None]:
         if join is not None:
@@ -393,7 +401,7 @@ class LdapDirectory(SearchableDirectory):
             self._lists[identifier] = members
             return Completion.of(members)
 
-        return self._worker.submit(lambda: self._domain.members(identifier)).then(resolved)
+        return self._requests.submit(lambda _: self._domain.members(identifier)).then(resolved)
 
     def machine_sid(self, computer: str) -> Completion[str]:
         known = SearchableDirectory.read(
@@ -401,7 +409,7 @@ class LdapDirectory(SearchableDirectory):
         )
         if known.exception() is None:
             return known.then(lambda item: Completion.of(item["MachineSid"]))
-        return self._worker.submit(lambda: self._domain.computer_sid(computer))
+        return self._requests.submit(lambda _: self._domain.computer_sid(computer))
 
 
 def _supported(kind: ObjectType, attributes: Collection[str] | None) -> None:
