@@ -14,6 +14,7 @@ Value = str | int | bool | bytes | UUID | tuple[str, ...] | tuple[bytes, ...] | 
 
 _SID = re.compile(r"S-1-(?:[0-9]{1,10}|0x[0-9A-Fa-f]{12})(?:-[0-9]{1,10}){1,15}", re.IGNORECASE)
 _MAX_TEXT = 32_767  # characters
+_LONGEST_NUMBER = 20  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,6 +46,25 @@ class Kind:
 
 def _same(value: Any) -> Any:
     return value
+
+
+def value_of_text(known: Kind, text: str) -> Any:
+    """Convert a value that a person wrote: the items of a list are separated by commas, a flag is true or
+    false. Raises ValueError.
+    """
+    if known.many:
+        return known.from_json([word.strip() for word in text.split(",") if word.strip()])
+    plain: list[Any] = [text]
+    if text.casefold() in ("true", "false"):
+        plain.insert(0, text.casefold() == "true")
+    elif text.isascii() and text.removeprefix("-").isdecimal() and len(text) <= _LONGEST_NUMBER:
+        plain.insert(0, int(text))
+    for value in plain[:-1]:
+        try:
+            return known.from_json(value)
+        except ValueError:
+            continue
+    return known.from_json(text)
 
 
 def mismatch(described: str, value: object) -> ValueError:

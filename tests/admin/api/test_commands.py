@@ -32,7 +32,7 @@ WITHOUT = {
     "import": "a stream of any length; the application protocol has it",
     "queue import": "reads definitions of Windows from a file, and calls `queues.create`",
     "directory export": "`directory.list`, one type after the other",
-    "queue find": "`directory.list` of the type Queue; the command filters",
+    "queue find": "`directory.list` of the type Queue with conditions",
     "acl deny": PATCH,
     "acl revoke": PATCH,
     "acl chown": PATCH,

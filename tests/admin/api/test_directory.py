@@ -50,6 +50,47 @@ def test_a_document_is_imported_as_by_the_command(server: Server) -> None:
     assert (done["created"], done["unchanged"]) == (1, 1)
 
 
+def test_queues_are_found_by_what_programs_know_of_them(server: Server) -> None:
+    """The same as by `queue find`."""
+    orders = "00112233-4455-6677-8899-aabbccddeeff"
+    for number in range(3):
+        label = f"Orders = {number}"
+        ok(server, "POST", "/directory/Queue", body={"Pathname": rf"FAR\found{number}", "Label": label})
+    body = {"Pathname": r"NEAR\found", "Type": orders, "Transactional": True}
+    ok(server, "POST", "/directory/Queue", body=body)
+
+    def found(*conditions: str) -> list[str]:
+        items = ok(server, "GET", "/directory/Queue", where=list(conditions))["items"]
+        return sorted(one["Pathname"] for one in items)
+
+    assert found("Label=orders = 1") == [r"FAR\found1"]
+    assert found(f"Type={orders.upper()}") == [r"NEAR\found"]
+    assert found("Transactional=true", "Pathname>=NEAR\\", "Pathname<NEAR]") == [r"NEAR\found"]
+    assert found("Pathname>=FAR\\", "Pathname<FAR]", "Label!=Orders = 1") == [r"FAR\found0", r"FAR\found2"]
+    assert found("BasePriority>0", "Pathname<=NEAR]") == []
+    assert found("Label=') or 1=1 --\0\n") == []
+    page = ok(server, "GET", "/directory/Queue", where=["Pathname>=FAR\\"], limit=1)["items"]
+    rest = ok(server, "GET", "/directory/Queue", where=["Pathname>=FAR\\"], after=page[0]["Identifier"])
+    assert len(page) == 1
+    assert page[0] not in rest["items"]
+    rows = server.ok("queue", "find", "--label", "Orders = 2")
+    assert [row["name"] for row in rows] == found("Label=Orders = 2")
+    for condition, words in (
+        ("Label", "is not a condition"),
+        ("=Orders", "is not a condition"),
+        ("Colour=red", "has no attribute 'Colour'"),
+        ("Quota>many", "Quota: expected a whole number"),
+        (f"Quota={'9' * 900}", "Quota: expected a whole number"),
+        ("Type=x", "Type: expected a GUID"),
+        (f"Label={'x' * 1024}", "at most 1024"),
+    ):
+        refused = call(server, "GET", "/directory/Queue", where=condition)
+        assert (refused.status, refused.code) == (400, "BAD_REQUEST"), refused.content
+        assert words in refused.value["error"]["message"], refused.content
+    many = call(server, "GET", "/directory/Queue", where=["Quota>1"] * 17)
+    assert "at most 16" in many.value["error"]["message"]
+
+
 def test_mistakes_get_one_line(server: Server) -> None:
     for refused, words in (
         (call(server, "POST", "/directory/Site", body={}), "Name: required"),

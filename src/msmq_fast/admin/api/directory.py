@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Final
 
 from msmq_fast.admin.api.changes import CHANGES, DRY_RUN, changes_of
@@ -9,15 +10,30 @@ from msmq_fast.admin.api.errors import bad_request
 from msmq_fast.admin.api.operation import Call, Operation, Parameter
 from msmq_fast.admin.api.schema import anything, array, choice, number, record, text
 from msmq_fast.directory.document import FORMAT, VERSION, entry_of, read_document
-from msmq_fast.directory.objects import IDENTIFIER, RULES
+from msmq_fast.directory.objects import IDENTIFIER, RULES, attribute_kind
 from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
+from msmq_fast.directory.values import value_of_text
 from msmq_fast.protocol.definitions import MOST
+from msmq_fast.protocol.text import quoted
 
 __all__ = ["OBJECT", "OPERATIONS"]
 
 _TITLES: Final = tuple(kind.title for kind in ObjectType)
 _TYPE: Final = Parameter("type", choice(_TITLES, "type of the objects"))
 _NAME: Final = Parameter("name", text("name, path, format name or GUID of the object", least=1, most=1024))
+_MOST_CONDITIONS: Final = 16
+_WHERE: Final = Parameter(
+    "where",
+    array(
+        text("condition", least=1, most=1024),
+        "only objects that meet this condition: an attribute, one of = != < > <= >=, and a value, such as "
+        "`Label=Order entry` or `Transactional=true`. Text is compared without regard to case; a list meets "
+        "a condition by one of its members. Given several times, all conditions must be met",
+        most=_MOST_CONDITIONS,
+    ),
+    many=True,
+)
+_CONDITION: Final = re.compile(r"([A-Za-z0-9]+)(!=|<=|>=|=|<|>)(.*)", re.DOTALL)
 _ATTRIBUTES: Final = anything("DirectoryAttributes", "attributes of the type by their names in MS-MQDMPR")
 
 OBJECT: Final = anything("DirectoryObject", "`object`, the type, and the attributes")
@@ -25,8 +41,30 @@ OBJECT: Final = anything("DirectoryObject", "`object`, the type, and the attribu
 
 async def _list(call: Call) -> dict[str, Any]:
     query = call.query
-    items = await call.client.admin.directory.all(call.path["type"], query["after"], query["limit"])
+    kind = BY_TITLE[call.path["type"].casefold()]
+    where = [_condition(kind, one) for one in query["where"]]
+    items = await call.client.admin.directory.all(kind.title, query["after"], query["limit"], where)
     return {"items": items}
+
+
+def _condition(kind: ObjectType, given: str) -> tuple[str, str, Any]:
+    """Return a condition as `DirectoryAdmin.all` takes it. Raises Refusal (BAD_REQUEST)."""
+    matched = _CONDITION.fullmatch(given)
+    if matched is None:
+        raise bad_request(
+            f"{quoted(given)} is not a condition: expected an attribute, an operator and a value, such as "
+            "Label=Orders"
+        )
+    name, operator, word = matched.groups()
+    try:
+        known = attribute_kind(kind, name)
+        if known.many:  # a condition is about one member
+            (value,) = known.to_json(known.from_json([word]))
+        else:
+            value = known.to_json(value_of_text(known, word))
+    except ValueError as error:
+        raise bad_request(f"where: {name}: {error}") from None
+    return name, operator, value
 
 
 async def _show(call: Call) -> dict[str, Any]:
@@ -114,6 +152,7 @@ OPERATIONS: Final = [
         parameters=(
             Parameter("after", text("GUID after which to begin; empty: from the start", most=64, default="")),
             Parameter("limit", number("most objects of one page", least=1, most=1000, default=100)),
+            _WHERE,
         ),
     ),
     Operation(

@@ -16,7 +16,7 @@ from msmq_fast.client.connection import Connection
 from msmq_fast.directory.document import document_of, entry_of, object_of, read_document
 from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import BY_TITLE, ObjectType
-from msmq_fast.directory.values import Kind
+from msmq_fast.directory.values import value_of_text
 from msmq_fast.protocol.exits import CommandError, Exit
 from msmq_fast.protocol.text import counted
 from msmq_fast.terminal.commands import Command, Example, Group, members
@@ -181,29 +181,10 @@ def _given(kind: ObjectType, texts: list[str]) -> DirectoryObject:
             names = ", ".join(known.values())
             raise CommandError(Exit.USAGE, f"{text!r}: a {kind.title} has the attributes {names}")
         try:
-            values[name] = _value(ATTRIBUTES[kind][name], value)
+            values[name] = value_of_text(ATTRIBUTES[kind][name], value)
         except ValueError as error:
             raise CommandError(Exit.USAGE, f"{name}: {error}") from None
     return DirectoryObject(kind, values)
-
-
-def _value(known: Kind, text: str) -> Any:
-    """Convert a value of the command line: the items of a list are separated by commas, a flag is true or
-    false.
-    """
-    if known.many:
-        return known.from_json([word.strip() for word in text.split(",") if word.strip()])
-    plain: list[Any] = [text]
-    if text.casefold() in ("true", "false"):
-        plain.insert(0, text.casefold() == "true")
-    elif text.removeprefix("-").isdecimal():
-        plain.insert(0, int(text))
-    for value in plain[:-1]:
-        try:
-            return known.from_json(value)
-        except ValueError:
-            continue
-    return known.from_json(text)
 
 
 # ---- documents
