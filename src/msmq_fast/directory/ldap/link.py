@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, TypeVar
@@ -55,7 +55,8 @@ _RESULTS: Final[Mapping[type[Exception], DirectoryOperationResult]] = {
 class LdapSettings:
     """How to reach the domain. `urls` are tried in their order. Without `user`, the computer's Kerberos
     credentials are used (GSSAPI, with signing unless the connection has TLS). Of the times, in seconds,
-    `connect_s` is that of a connection, and of the question by which an operation begins.
+    `connect_s` is that of a connection, and of the question by which an operation begins, and `search_s` that
+    of the next entry of a search: of all queues, a domain controller collects the GUIDs before the first one.
     """
 
     urls: Sequence[str]
@@ -64,6 +65,7 @@ class LdapSettings:
     ca_file: Path | None = None
     connect_s: float = 5.0
     operation_s: float = 10.0
+    search_s: float = 60.0
 
 
 class LdapLink:
@@ -134,46 +136,61 @@ class LdapLink:
         controls = [] if of_root else [_security_flags(_OWNER_GROUP_DACL)]
         if deleted:
             controls.append(RequestControl(_SHOW_DELETED, True, None))
+        wanted = list(attributes)
+        if scope == BASE:
+            number = self._ask(base, scope, condition, wanted, controls)
+            yield from self._page(number, self._opened)[0]
+            return
         paged = SimplePagedResultsControl(True, size=PAGE, cookie="")
+        number = self._ask(base, scope, condition, wanted, [*controls, paged])
         opened = self._opened
         while True:
-            if paged.cookie and opened != self._opened:  # the cookie belongs to a connection
-                raise _not_connected("the connection was lost while entries were read")
-            present = [*controls, paged] if scope != BASE else controls
-            answers = yield from self._page(base, scope, condition, list(attributes), present)
-            opened = opened if paged.cookie else self._opened
+            entries, answers = self._page(number, opened)
             cookies = [
                 one.cookie for one in answers if one.controlType == SimplePagedResultsControl.controlType
             ]
-            if not cookies or not cookies[0]:
+            more = bool(cookies and cookies[0])
+            if more:  # the domain controller collects the next page while this one is decoded
+                paged.cookie = cookies[0]
+                number = self._ask(base, scope, condition, wanted, [*controls, paged])
+            try:
+                yield from entries
+            except GeneratorExit:
+                if more and opened == self._opened:
+                    self._abandon(number)
+                raise
+            if not more:
                 return
-            paged.cookie = cookies[0]
 
-    def _page(
+    def _ask(
         self, base: str, scope: int, condition: str, attributes: list[str], controls: list[RequestControl]
-    ) -> Generator[Entry, None, list[Any]]:
-        """Yield the entries of one page; returns the controls of its result. Entries are taken from libldap
-        one by one, so that no other thread waits for the decoding of a page.
-        """
+    ) -> int:
+        """Begin a search. Returns its number."""
         with self._guarded() as connection:
-            number = connection.search_ext(base, scope, condition, attributes, serverctrls=controls)
-        ended = False
-        try:
-            while True:
-                with self._guarded() as connection:
-                    kind, found, _number, answers = connection.result3(
-                        number, all=0, timeout=self._settings.operation_s
-                    )
-                if kind == ldap.RES_SEARCH_RESULT:
-                    ended = True
-                    return list(answers)
-                for path, kept in found:
-                    if path is not None:  # else a reference to another domain
-                        yield _entry(path, kept)
-        finally:
-            if not ended and self._connection is not None:
-                with contextlib.suppress(ldap.LDAPError):
-                    self._connection.abandon(number)
+            return int(connection.search_ext(base, scope, condition, attributes, serverctrls=controls))
+
+    def _page(self, number: int, opened: int) -> tuple[list[Entry], list[Any]]:
+        """Return the entries of the search with a number, and the controls of its result. `opened` says which
+        connection it belongs to: another operation may have lost that. Entries are taken from libldap one by
+        one, since other threads have no turn while it makes objects of them.
+        """
+        if self._connection is None or opened != self._opened:
+            raise _not_connected("the connection was lost while entries were read")
+        entries: list[Entry] = []
+        while True:
+            with self._guarded() as connection:
+                kind, found, _number, answers = connection.result3(
+                    number, all=0, timeout=self._settings.search_s
+                )
+            if kind == ldap.RES_SEARCH_RESULT:
+                return entries, list(answers)
+            entries += [_entry(path, kept) for path, kept in found if path is not None]  # None: a reference
+
+    def _abandon(self, number: int) -> None:
+        """Tell the domain controller that nothing waits for a search."""
+        if self._connection is not None:
+            with contextlib.suppress(ldap.LDAPError):
+                self._connection.abandon(number)
 
     def add(self, path: str, attributes: Mapping[str, list[bytes]]) -> None:
         self._run(
