@@ -12,17 +12,21 @@ import pytest
 
 from msmq_fast.protocol.frames import Frame, pack_frame
 from tests.mqrt.building import LIBRARY, Build
-from tests.mqrt.lying import HELLO, LIES, lying, seeds
+from tests.mqrt.lying import HELLO, LIES, Lie, lying, seeds, truth
 
 RUNS = 12
 FUZZED = 300_000
 
 
-def _everything(checked: Build, lie: str, seed: int, hello: bytes | None = None) -> None:
+def _run(checked: Build, case: str, lie: Lie, seed: int, hello: bytes | None = None) -> None:
     with tempfile.TemporaryDirectory(prefix="msmq-") as folder:
         path = Path(folder) / "app.sock"
-        with lying(path, LIES[lie], seed, hello):
-            checked.run(f"unix:{path}", ["everything"])
+        with lying(path, lie, seed, hello):
+            checked.run(f"unix:{path}", [case])
+
+
+def _everything(checked: Build, lie: str, seed: int, hello: bytes | None = None) -> None:
+    _run(checked, "everything", LIES[lie], seed, hello)
 
 
 @pytest.mark.needs("cc", "make")
@@ -31,6 +35,23 @@ def _everything(checked: Build, lie: str, seed: int, hello: bytes | None = None)
 def test_replies_that_lie(checked: Build, lie: str) -> None:
     for seed in range(RUNS):
         _everything(checked, lie, seed)
+
+
+@pytest.mark.needs("cc", "make")
+@pytest.mark.long(seconds=5)
+def test_a_commit_without_an_answer_is_in_doubt(checked: Build) -> None:
+    _run(
+        checked,
+        "in_doubt",
+        lambda draw, kind, number: None if kind == Frame.COMMIT else truth(draw, kind, number),
+        0,
+    )
+
+
+@pytest.mark.needs("cc", "make")
+@pytest.mark.long(seconds=5)
+def test_a_queue_manager_without_a_key(checked: Build) -> None:
+    _run(checked, "without_key", lambda _draw, _kind, number: pack_frame(Frame.REPLY, number, []), 0)
 
 
 def _changed(**values: Any) -> bytes:

@@ -118,4 +118,23 @@ static void everything(void) {
     for (int i = 0; i < 3; i++) (void)MQCloseQueue(all[i]);
 }
 
-const struct test_case HOSTILE_CASES[] = {{"everything", everything}, {NULL, NULL}};
+/* The server closes the connection instead of answering the commit. */
+static void in_doubt(void) {
+    ITransaction *transaction;
+    OK(MQBeginTransaction(&transaction));
+    RESULT(ITransaction_Commit(transaction, FALSE, 0, 0), XACT_E_INDOUBT);
+    RESULT(ITransaction_Commit(transaction, FALSE, 0, 0), XACT_E_NOTRANSACTION);
+    EQUAL(ITransaction_Release(transaction), 0);
+}
+
+/* A queue manager without a key to encrypt messages for it. */
+static void without_key(void) {
+    struct bag bag = {0};
+    add(&bag, PROPID_QM_ENCRYPTION_PK, VT_NULL);
+    message(&bag);
+    RESULT(MQGetMachineProperties(NULL, NULL, &bag.props.machine), MQ_ERROR_PROPERTY);
+    RESULT(status_of(&bag, PROPID_QM_ENCRYPTION_PK), MQ_ERROR_PUBLIC_KEY_DOES_NOT_EXIST);
+}
+
+const struct test_case HOSTILE_CASES[] = {
+    {"everything", everything}, {"in_doubt", in_doubt}, {"without_key", without_key}, {NULL, NULL}};

@@ -130,6 +130,27 @@ static void overflow_with_cursor(void) {
     OK(MQCloseQueue(reader));
 }
 
+/* The message of a cursor that another reader has received meanwhile; the next one is not read in its place. */
+static void received_meanwhile(void) {
+    const WCHAR *name = create("meanwhile", false);
+    QUEUEHANDLE sender = opened(name, MQ_SEND_ACCESS), reader = opened(name, MQ_RECEIVE_ACCESS),
+                other = opened(name, MQ_RECEIVE_ACCESS);
+    HANDLE cursor;
+    char body[64];
+    OK(MQCreateCursor(reader, &cursor));
+    OK(send_text(sender, "a", NULL, NULL));
+    OK(send_text(sender, "b", NULL, NULL));
+    read_at(reader, MQ_ACTION_PEEK_CURRENT, cursor, "a");
+    OK(receive_text(other, MQ_ACTION_RECEIVE, NULL, NULL, body));
+    RESULT(receive_text(reader, MQ_ACTION_PEEK_CURRENT, cursor, NULL, body), MQ_ERROR_MESSAGE_ALREADY_RECEIVED);
+    RESULT(receive_text(reader, MQ_ACTION_RECEIVE, cursor, NULL, body), MQ_ERROR_MESSAGE_ALREADY_RECEIVED);
+    EQUAL(messages_in(name), 1);
+    read_at(reader, MQ_ACTION_PEEK_NEXT, cursor, "b");
+    OK(MQCloseQueue(sender));
+    OK(MQCloseQueue(reader));
+    OK(MQCloseQueue(other));
+}
+
 static void missing_lengths(void) {
     const WCHAR *name = create("missing", false);
     QUEUEHANDLE reader = opened(name, MQ_RECEIVE_ACCESS);
@@ -286,6 +307,7 @@ static void parameters(void) {
 const struct test_case RECEIVE_CASES[] = {
     {"short_buffers", short_buffers},     {"all_lengths_at_once", all_lengths_at_once},
     {"overflow_with_cursor", overflow_with_cursor}, {"missing_lengths", missing_lengths},
+    {"received_meanwhile", received_meanwhile},
     {"parts_not_carried", parts_not_carried},       {"lookups", lookups},
     {"parameters", parameters},           {"transactions_of_messages", transactions_of_messages},
     {NULL, NULL},

@@ -31,6 +31,15 @@ namespace System.Messaging
         private const int ByteVector = 0x1011;
         private const int ByteArray = 0x2011;
 
+        /// <summary>
+        /// Initialize an object that COM loads from a stream. There is no COM here: raises
+        /// PlatformNotSupportedException.
+        /// </summary>
+        public static void InitStreamedObject(object streamedObject)
+        {
+            throw new PlatformNotSupportedException("objects that COM keeps in streams are not supported");
+        }
+
         public bool CanRead(Message message)
         {
             if (message == null)
