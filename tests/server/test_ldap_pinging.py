@@ -99,6 +99,7 @@ def test_where_nothing_listens() -> None:
         closed.bind(("127.0.0.1", 0))
         url = f"ldap://127.0.0.1:{closed.getsockname()[1]}"
     assert asked(url) == ([], {url: "Connection refused"})
+    assert endpoints("") == []
     assert asked("ldap://a..b", patience=PATIENT) == ([], {"ldap://a..b": "its name is not known"})
     with pytest.raises(PingError, match="Connection refused"):
         NetworkNearness().site(url)

@@ -60,6 +60,8 @@ def endpoints(url: str) -> list[Endpoint]:
     ldap:// URL, and at 389 if it has an ldaps:// one. Returns none if its name cannot be resolved.
     """
     parts = urlsplit(url)
+    if parts.hostname is None:  # else it would be this computer
+        return []
     port = _LDAP_PORT if parts.scheme == "ldaps" else parts.port or _LDAP_PORT
     try:
         found = socket.getaddrinfo(parts.hostname, port, type=socket.SOCK_DGRAM)
