@@ -184,6 +184,15 @@ def test_those_that_answer_come_first() -> None:
         assert hosts(silent) == ["a", "b", "c", "d", "e"]
 
 
+def test_a_controller_with_the_global_catalog_comes_before_its_equals() -> None:
+    plain, catalog = answered(flags=pings.FLAGS & ~DsFlag.CLOSEST & ~DsFlag.GC), answered()
+    same = [f"0 0 389 {host}." for host in ("a", "b", "c")]
+    with answering(records(*same, "1 0 389 d.")) as resolver:
+        asked = Pings(a=plain, b=plain, c=catalog, d=catalog)
+        found = hosts(Locator("corp.example", asked, resolver=resolver))
+    assert (found[0], set(found[1:3]), found[3]) == ("c", {"a", "b"}, "d")
+
+
 def test_a_site_that_only_dns_knows_serves_without_the_others() -> None:
     asked = Pings(a=answered("North"))
     lines = {"all": ALL}

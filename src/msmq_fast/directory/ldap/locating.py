@@ -4,8 +4,9 @@
    Each list is in the order of priorities and weights (RFC 2782).
 2. The first ones of both get an LDAP ping. If an answer shows that this computer is in another site than was
    thought, the controllers of that site are looked up and asked, too.
-3. Those that answer come first, before them those that accept changes; among equals, those of the own site.
-   All others follow: a network may not let the ping pass.
+3. Those that accept changes come first, then others that answer; all others follow, since a network may not
+   let the ping pass. Among equals, the own site counts, then the priority, then whether a controller has the
+   global catalog.
 
 The next look begins with the site of this one. An order in which nothing but chance differs from the last one
 is not taken, since to leave a controller costs a complete reading.
@@ -14,7 +15,7 @@ is not taken, since to leave a controller costs a complete reading.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Final
 
 import dns.resolver
@@ -41,6 +42,7 @@ class _Class:
     rank: int  # 0: answers and accepts changes, 1: answers, 2: does not answer
     elsewhere: bool
     priority: int
+    lacks_catalog: bool
 
 
 class Locator:
@@ -104,14 +106,14 @@ class Locator:
             if one.url in classes:
                 continue
             answer = answers.get(one.url)
-            rank, closest = 2, False
+            rank, flags = 2, DsFlag(0)
             if answer is not None and answer.usable:
-                rank = 0 if DsFlag.WRITABLE in answer.flags else 1
-                closest = DsFlag.CLOSEST in answer.flags
-            classes[one.url] = _Class(rank, not (one.url in of_site or closest), one.priority)
+                rank, flags = 0 if DsFlag.WRITABLE in answer.flags else 1, answer.flags
+            elsewhere = one.url not in of_site and DsFlag.CLOSEST not in flags
+            classes[one.url] = _Class(rank, elsewhere, one.priority, DsFlag.GC not in flags)
         if classes != self._last:
             self._last = classes
-            self._order = sorted(classes, key=lambda url: (classes[url].rank, classes[url].elsewhere))
+            self._order = sorted(classes, key=lambda url: astuple(classes[url]))
         return list(self._order)
 
 
