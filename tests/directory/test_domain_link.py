@@ -110,7 +110,8 @@ def test_results(link: LdapLink) -> None:
 
 @pytest.mark.rule("SM-019")
 def test_a_wrong_password_and_an_address_where_nothing_listens(controller: DomainController) -> None:
-    from msmq_fast.directory.ldap.link import LdapLink, LdapSettings
+    from msmq_fast.directory.ldap.connecting import LdapSettings
+    from msmq_fast.directory.ldap.link import LdapLink
 
     wrong = LdapSettings([controller.url], controller.administrator, "wrong", controller.ca_file)
     for settings in (wrong, LdapSettings(["ldap://127.0.20.99"], "a", "b", controller.ca_file)):

@@ -143,8 +143,9 @@ def test_the_site_of_the_configuration(sites: DomainController, tmp_path: Path) 
 
 
 def located(controller: DomainController, resolver: dns.resolver.Resolver) -> tuple[LdapLink, Any]:
+    from msmq_fast.directory.ldap.connecting import LdapSettings
     from msmq_fast.directory.ldap.controllers import Controllers
-    from msmq_fast.directory.ldap.link import LdapLink, LdapSettings
+    from msmq_fast.directory.ldap.link import LdapLink
     from msmq_fast.directory.ldap.locating import Locator
     from msmq_fast.server.net.pinging import ping
 

@@ -50,7 +50,8 @@ def link_of(config: DirectoryConfig) -> LdapLink:
     from msmq_fast.directory.ldap.controllers import Controllers
 
     try:
-        from msmq_fast.directory.ldap.link import LdapLink, LdapSettings
+        from msmq_fast.directory.ldap.connecting import LdapSettings
+        from msmq_fast.directory.ldap.link import LdapLink
     except ImportError as error:
         if error.name is None or error.name.partition(".")[0] not in ("ldap", "_ldap"):
             raise

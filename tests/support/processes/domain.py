@@ -49,7 +49,8 @@ def provider(controller: DomainController) -> LdapDirectory:
 
 def make_link(controller: DomainController, user: str = "") -> LdapLink:
     """A connection with the account of a user."""
-    from msmq_fast.directory.ldap.link import LdapLink, LdapSettings
+    from msmq_fast.directory.ldap.connecting import LdapSettings
+    from msmq_fast.directory.ldap.link import LdapLink
 
     settings = LdapSettings(
         [controller.url],

@@ -4,22 +4,20 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from pathlib import Path
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
 
 import ldap
-import ldap.sasl
 from ldap.controls import RequestControl, SimplePagedResultsControl
 
+from msmq_fast.directory.ldap.connecting import LdapSettings, connected
 from msmq_fast.directory.ldap.controllers import Controllers
 from msmq_fast.directory.ldap.entries import Entry
 from msmq_fast.directory.ldap.interface import BASE
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.protocol.errors import AccessDenied
 
-__all__ = ["LdapLink", "LdapSettings", "catalog_url", "connected"]
+__all__ = ["LdapLink", "catalog_url"]
 
 T = TypeVar("T")
 
@@ -49,23 +47,6 @@ _RESULTS: Final[Mapping[type[Exception], DirectoryOperationResult]] = {
     ldap.NO_SUCH_ATTRIBUTE: DirectoryOperationResult.ATTRIBUTE_NOT_FOUND,
     ldap.ALREADY_EXISTS: DirectoryOperationResult.OBJECT_ALREADY_EXISTS,
 }
-
-
-@dataclass(frozen=True, slots=True)
-class LdapSettings:
-    """How to reach the domain. `urls` are tried in their order. Without `user`, the computer's Kerberos
-    credentials are used (GSSAPI, with signing unless the connection has TLS). Of the times, in seconds,
-    `connect_s` is that of a connection, and of the question by which an operation begins, and `search_s` that
-    of the next entry of a search: of all queues, a domain controller collects the GUIDs before the first one.
-    """
-
-    urls: Sequence[str]
-    user: str = ""
-    password: str = ""
-    ca_file: Path | None = None
-    connect_s: float = 5.0
-    operation_s: float = 10.0
-    search_s: float = 60.0
 
 
 class LdapLink:
@@ -258,32 +239,6 @@ def catalog_url(url: str) -> str:
     parts = urlsplit(url)
     host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
     return f"{parts.scheme}://{host}:{_CATALOG_PORTS[parts.scheme]}"
-
-
-def connected(url: str, settings: LdapSettings) -> Any:
-    """Return a connection to a domain controller that has logged on. Raises LDAPError."""
-    secret = url.startswith("ldaps:")
-    connection = ldap.initialize(url)
-    connection.set_option(ldap.OPT_REFERRALS, 0)
-    connection.set_option(ldap.OPT_NETWORK_TIMEOUT, settings.connect_s)
-    connection.set_option(ldap.OPT_TIMEOUT, settings.connect_s)
-    connection.set_option(ldap.OPT_X_SASL_NOCANON, 1)
-    if settings.ca_file is not None:
-        connection.set_option(ldap.OPT_X_TLS_CACERTFILE, str(settings.ca_file))
-    connection.set_option(ldap.OPT_X_TLS_REQUIRE_CERT, ldap.OPT_X_TLS_DEMAND)
-    connection.set_option(ldap.OPT_X_TLS_NEWCTX, 0)
-    if settings.user:
-        if not secret:  # a password never travels in clear
-            connection.start_tls_s()
-        connection.simple_bind_s(settings.user, settings.password)
-    else:
-        if secret:  # Active Directory refuses signing inside TLS
-            connection.set_option(ldap.OPT_X_SASL_SSF_MAX, 0)
-        else:
-            connection.set_option(ldap.OPT_X_SASL_SSF_MIN, 1)
-        connection.sasl_interactive_bind_s("", ldap.sasl.gssapi())
-    connection.set_option(ldap.OPT_TIMEOUT, settings.operation_s)
-    return connection
 
 
 def _entry(path: str, attributes: Mapping[str, list[bytes]]) -> Entry:

@@ -15,9 +15,9 @@ from typing import Any, Final
 import ldap
 from ldap.controls import RequestControl
 
+from msmq_fast.directory.ldap.connecting import LdapSettings, connected
 from msmq_fast.directory.ldap.controllers import Controllers
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE
-from msmq_fast.directory.ldap.link import LdapSettings, connected
 from msmq_fast.directory.ldap.schema import CLASSES
 
 __all__ = ["LdapWatch"]
