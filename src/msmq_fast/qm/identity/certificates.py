@@ -4,13 +4,14 @@ registers them in the directory.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 from uuid import UUID
 
 from cryptography.hazmat.primitives.asymmetric.rsa import RSAPrivateKey
 
+from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.filters import equals
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
@@ -80,7 +81,7 @@ class Certificates:
         self._directory = directory
         self._vault = vault
         self._kept: dict[Sid, tuple[KeptCertificate, ...]] = {}
-        self._coming: dict[Sid, tuple[KeptCertificate, ...]] = {}  # while a change is not durable yet
+        self._stored: dict[Sid, tuple[KeptCertificate, ...]] = {}  # also changes that are not used yet
         self._signers: dict[UUID, Signer] = {}
         self._make_key = make_key
         self.changed: Signal[[]] = Signal()
@@ -183,10 +184,10 @@ class Certificates:
         return self._replace(user, found, None, None).then(lambda _: Completion.of(found[0]))
 
     def _after_changes(self, user: Sid) -> tuple[KeptCertificate, ...]:
-        """Returns the certificates of a user as they will be when all pending changes are durable. A new
-        change starts from these, so that it does not undo a pending one.
+        """Returns the certificates of a user as the store has them, or will have them. A new change starts
+        from these, so that it does not undo a pending one.
         """
-        return self._coming.get(user, self.of(user))
+        return self._stored.get(user, self.of(user))
 
     def _new_identifier(self) -> UUID:
         return self._services.new_guid()
@@ -198,8 +199,45 @@ class Certificates:
         new: KeptCertificate | None,
         key: RSAPrivateKey | None,
     ) -> Completion[Any]:
-        after = tuple(kept for kept in self._after_changes(user) if kept not in gone)
-        after += (new,) if new else ()
+        """Change the certificates of a user in the store and in the directory. The old ones are used until
+        the directory has the new one: if it does not answer, nothing changes.
+        """
+        added = () if new is None else (new,)
+        secrets: dict[UUID, bytes] = {}
+        if new is not None and key is not None:
+            secrets[new.identifier] = self._vault.seal(_secret(new.identifier), to_der(key))
+
+        def register(_: None) -> Completion[Any]:
+            return _otherwise(self._register(user, gone, new), take_back).then(drop)
+
+        def take_back(problem: Exception) -> Completion[None]:
+            return self._store(user, added, (), {}).then(lambda _: failed(problem))
+
+        def drop(_: None) -> Completion[Any]:
+            return self._store(user, gone, (), {}).then(use)
+
+        def use(_: None) -> Completion[Any]:
+            self._kept[user] = tuple(kept for kept in self.of(user) if kept not in gone) + added
+            if not self._kept[user]:
+                del self._kept[user]
+            for kept in gone:
+                self._signers.pop(kept.identifier, None)
+            self.changed()
+            return Completion.of(new)
+
+        return self._store(user, (), added, secrets).then(register)
+
+    def _store(
+        self,
+        user: Sid,
+        gone: tuple[KeptCertificate, ...],
+        new: tuple[KeptCertificate, ...],
+        secrets: Mapping[UUID, bytes],
+    ) -> Completion[None]:
+        """Change the certificates of a user in the store; `secrets` are the sealed keys of the new ones."""
+        if not gone and not new:
+            return Completion.of(None)
+        after = tuple(kept for kept in self._after_changes(user) if kept not in gone) + new
         records = self._records
 
         def fill() -> None:
@@ -210,27 +248,18 @@ class Certificates:
                 records.delete_meta(name)
             for kept in gone:
                 records.delete_meta(_secret(kept.identifier))
-            if new is not None and key is not None:
-                secret = _secret(new.identifier)
-                records.set_meta(secret, self._vault.seal(secret, to_der(key)))
-
-        def register(_: None) -> Completion[None]:
-            self._kept[user] = after
-            if not after:
-                del self._kept[user]
-            for kept in gone:
-                self._signers.pop(kept.identifier, None)
-            self.changed()
-            return self._register(user, gone, new)
+            for identifier, sealed in secrets.items():
+                records.set_meta(_secret(identifier), sealed)
 
         def settled(done: Completion[None]) -> None:
-            if done.exception() is not None or self._coming.get(user) is after:
-                self._coming.pop(user, None)
+            if done.exception() is not None:
+                left = tuple(kept for kept in self._after_changes(user) if kept not in new)
+                self._stored[user] = left + gone
 
         stored = records.unit(fill)
-        self._coming[user] = after
+        self._stored[user] = after
         stored.add_done_callback(settled)
-        return stored.then(register).then(lambda _: Completion.of(new))
+        return stored
 
     def _register(
         self, user: Sid, gone: tuple[KeptCertificate, ...], new: KeptCertificate | None
@@ -281,6 +310,18 @@ class Certificates:
             after.append(_of(new))
         values = _lists(after) | {IDENTIFIER: item[IDENTIFIER]}
         return self._directory.write(DirectoryObject(ObjectType.USER, values))
+
+
+def _otherwise(done: Completion[None], step: Callable[[Exception], Completion[None]]) -> Completion[None]:
+    """Return a completion with the result of `done`; if that fails, with the one of `step(error)`."""
+    ended: Completion[Completion[None]] = Completion()
+
+    def end(done: Completion[None]) -> None:
+        problem = done.exception()
+        ended.resolve(done if problem is None else step(problem))
+
+    done.add_done_callback(end)
+    return ended.then(lambda last: last)
 
 
 def _nothing() -> Completion[None]:
