@@ -14,12 +14,15 @@ DOMAIN = sid("S-1-5-21-11-22-33")
 
 class WrittenAccounts:
     """Implements `DomainAccounts`: the accounts in `names` by the last part of their SID. A name is known
-    once it has been learnt.
+    once it has been learnt, and so are groups. `away`: no domain controller answers.
     """
 
     def __init__(self, names: dict[int, str] | None = None, *, known: bool = True) -> None:
         self._names = {DOMAIN.child(rid): name for rid, name in (names or {}).items()}
         self._learnt: set[Sid] = set()
+        self._logons: set[Sid] = set()
+        self.asked: list[tuple[Sid, Completion[float]]] = []
+        self.away = False
         self.domains = frozenset([DOMAIN] if known else [])
 
     def known_name(self, account: Sid) -> str:
@@ -48,3 +51,20 @@ class WrittenAccounts:
         return Completion.of(
             DomainLogon(account, f"CORP\\{self._names[account]}", DOMAIN, DOMAIN.child(513), groups)
         )
+
+    def known_logon(self, account: Sid) -> DomainLogon | None:
+        return self.logon_of(account).result() if account in self._logons else None
+
+    def learn_logon(self, account: Sid) -> Completion[float] | None:
+        if self.away or account not in self._users():
+            return None
+        self.asked.append((account, Completion()))
+        return self.asked[-1][1]
+
+    def answer(self, now: float) -> None:
+        """The domain controller answers all questions about groups; it says nothing while it is `away`."""
+        asked, self.asked = self.asked, []
+        for account, done in asked:
+            if not self.away:
+                self._logons.add(account)
+            done.resolve(now)

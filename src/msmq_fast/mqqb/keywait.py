@@ -1,16 +1,19 @@
-"""A session whose current message waits for its turn to use a private key (`security.keyturns`)."""
+"""A session whose current message waits: for its turn to use a private key (`security.keyturns`), or for the
+groups of its sender (`security.domainaccounts`).
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from msmq_fast.security.keyturns import KeyTurns, Turn
+from msmq_fast.store.completion import Completion
 
 __all__ = ["KeyWait"]
 
 
 class KeyWait:
-    """Keeps the bytes that arrive while a message waits for its turn to use a private key.
+    """Keeps the bytes that arrive while a message waits.
 
     The receive buffer contains that message and must not move. Few bytes arrive, since reading from the
     transport is paused.
@@ -18,7 +21,7 @@ class KeyWait:
 
     def __init__(self) -> None:
         self.turn: Turn | None = None
-        """The turn that the message waits for; None if no message waits."""
+        """What the message waits for; None if no message waits."""
         self._room = bytearray()
         self._came = bytearray()
 
@@ -30,6 +33,16 @@ class KeyWait:
         self.turn = turns.ask(address, act, now)
         return self.turn is not None
 
+    def until(self, learnt: Completion[float], address: str, act: Callable[[float], object]) -> None:
+        """Wait until `learnt` is resolved with the time; `act(now)` is called then."""
+        turn = self.turn = Turn(address, act)
+
+        def resume(done: Completion[float]) -> None:
+            if turn.act is not None:
+                turn.act(done.result())
+
+        learnt.add_done_callback(resume)
+
     def buffer(self, hint: int) -> memoryview:
         """Returns the buffer into which the transport may write."""
         self._room = bytearray(max(hint, 1 << 16))
@@ -40,9 +53,7 @@ class KeyWait:
         self._came += memoryview(self._room)[:count]
 
     def end(self) -> bytes:
-        """End the wait, because the message may use the key now or need no longer use it; returns the bytes
-        that arrived meanwhile.
-        """
+        """End the wait; returns the bytes that arrived meanwhile."""
         if self.turn is not None:
             self.turn.cancel()
             self.turn = None

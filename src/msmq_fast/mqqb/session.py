@@ -30,6 +30,7 @@ from msmq_fast.mqqb.sessionstate import CLOSED, LINGERING, OPEN, SessionState
 from msmq_fast.protocol.errors import PacketFaultCode
 from msmq_fast.qm.outgoing.resending import Messenger
 from msmq_fast.security.addresses import address_group
+from msmq_fast.security.domainaccounts import GroupsNeeded
 from msmq_fast.security.keyturns import KeyNeeded, KeyTurns, TooManyWait
 from msmq_fast.timing import NEVER
 
@@ -97,17 +98,14 @@ class Session:
         self._large = False  # a large packet has not arrived in full
         self._init_deadline = now + session_context.timers.initialization
         self._cleanup_deadline = now + session_context.timers.session_cleanup
-        self._ack_wait_deadline = NEVER
+        self._ack_wait_deadline = self._ack_send_deadline = NEVER
         self._ack_send_started = 0.0
-        self._partial_deadline = NEVER
-        self._blocked_deadline = NEVER
-        self._linger_deadline = NEVER
+        self._partial_deadline = self._blocked_deadline = self._linger_deadline = NEVER
         self.general = 0  # messages that took the general path
         self._keys = KeyBudget(session_context.limits.session_keys)
         self._reading_paused_until = NEVER
         self._wait = KeyWait()
         self._lingers_to_send = 0.0
-        self._ack_send_deadline = NEVER
         if initiator:
             stamp = int(now * 1000) & 0xFFFFFFFF
             request = EstablishConnection(session_context.guid, server_guid, stamp, request_system(pinged))
@@ -115,7 +113,7 @@ class Session:
 
     @property
     def reading_paused(self) -> bool:
-        """Whether to stop reading now: a message waits to use a key, or too many session keys were used."""
+        """Whether to stop reading now: a message waits, or too many session keys were used."""
         return self._reading_paused_until < NEVER or self._wait.turn is not None
 
     @property
@@ -130,11 +128,8 @@ class Session:
 
     def idle(self, now: float, seconds: float) -> bool:
         """Whether the session is open, its peer was silent for `seconds`, and nothing is in flight."""
-        return (
-            self.state is OPEN
-            and now - self.heard_at >= seconds
-            and not (self.sent.unacknowledged or self.window.unacknowledged or self.window.acknowledgeable)
-        )
+        busy = self.sent.unacknowledged or self.window.unacknowledged or self.window.acknowledgeable
+        return self.state is OPEN and now - self.heard_at >= seconds and not busy
 
     # ------------------------------------------------------------------------------------------------ input
 
@@ -222,7 +217,7 @@ class Session:
             self.close(CloseReason.OUT_OF_STATE, now)
 
     def _message(self, now: float) -> None:
-        """Process a message. If it must wait for its turn to use a private key, later messages wait too."""
+        """Process a message. If it must wait for a private key or for groups, later messages wait too."""
         hooks, turns = self.session_context.hooks, self.session_context.turns
         opened = hooks.keys_opened
         try:
@@ -231,6 +226,9 @@ class Session:
             if turns is None:
                 raise
             self._ask_for_turn(turns, now)
+            return
+        except GroupsNeeded as needed:
+            self._wait.until(needed.learnt, self.peer_address, self._turn_came)
             return
         self._end_over(reason, now)
         if hooks.keys_opened != opened:
@@ -246,7 +244,7 @@ class Session:
             turns.take(self.peer_address, lambda: self._message(now))
 
     def _turn_came(self, now: float) -> None:
-        """Process, from its start, the message that waited to use a key: queues may have changed."""
+        """Process, from its start, the message that waited: queues may have changed."""
         meanwhile = self._wait.end()
         self._message(now)
         if self.receiver.header_result != OK:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from msmq_fast.protocol.errors import AccessDenied
 from msmq_fast.security.acl import Ace, Acl
 from msmq_fast.security.audit import Audit, AuditRecord
-from msmq_fast.security.check import Decision, access_check, grants_everybody
+from msmq_fast.security.check import Decision, access_check, depends_on_more, grants_everybody
 from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.masks import (
     CN_MAPPING,
@@ -22,6 +23,7 @@ from msmq_fast.security.masks import (
     right_names,
 )
 from msmq_fast.security.sddl import to_sddl
+from msmq_fast.security.sid import Sid
 from msmq_fast.security.token import Token
 
 __all__ = ["CONNECTED_NETWORK", "MACHINE", "QUEUE", "Authorizer", "ObjectKind", "entry_text"]
@@ -78,6 +80,17 @@ class Authorizer:
     def allows(self, token: Token, descriptor: SecurityDescriptor, desired: int, kind: ObjectKind) -> bool:
         """Whether the caller would get the access rights `desired`. Does not record a refusal."""
         return self.decide(token, descriptor, desired, kind).granted
+
+    def depends_on_more(
+        self,
+        token: Token,
+        descriptor: SecurityDescriptor,
+        desired: int,
+        kind: ObjectKind,
+        may_have: Callable[[Sid], bool],
+    ) -> bool:
+        """Whether more SIDs in the token could change the decision (see check.depends_on_more)."""
+        return depends_on_more(token, descriptor, desired, kind.mapping, may_have=may_have)
 
     def check(
         self,

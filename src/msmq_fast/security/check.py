@@ -14,6 +14,7 @@ Decisions that the specification leaves open:
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
@@ -24,7 +25,7 @@ from msmq_fast.security.masks import GenericMapping, Standard
 from msmq_fast.security.sid import ANONYMOUS, EVERYONE, OWNER_RIGHTS, PRINCIPAL_SELF, Sid
 from msmq_fast.security.token import Privilege, Token
 
-__all__ = ["Decision", "Reason", "access_check", "grants_everybody"]
+__all__ = ["Decision", "Reason", "access_check", "depends_on_more", "grants_everybody"]
 
 _OWNER_HAS: Final = int(Standard.READ_CONTROL | Standard.WRITE_DAC)
 _ALLOW: Final = frozenset((AceType.ACCESS_ALLOWED, AceType.ACCESS_ALLOWED_OBJECT))
@@ -153,6 +154,31 @@ def _holds(token: Token, wanted: Sid, is_owner: bool) -> bool:
     if wanted == OWNER_RIGHTS:
         return is_owner
     return wanted != PRINCIPAL_SELF and wanted in token.sids
+
+
+def depends_on_more(
+    token: Token,
+    descriptor: SecurityDescriptor,
+    desired: int,
+    mapping: GenericMapping,
+    *,
+    may_have: Callable[[Sid], bool],
+) -> bool:
+    """Whether the decision may be another one if the token had more SIDs: those of which `may_have` returns
+    True.
+    """
+    if descriptor.dacl is None:
+        return False
+    turns = _DENY if access_check(token, descriptor, desired, mapping).granted else _ALLOW
+    return any(
+        ace.type in turns
+        and ace.sid is not None
+        and not ace.flags & AceFlag.INHERIT_ONLY
+        and mapping.map(ace.mask) & mapping.map(desired)
+        and ace.sid not in token.sids
+        and may_have(ace.sid)
+        for ace in descriptor.dacl.aces
+    )
 
 
 def grants_everybody(descriptor: SecurityDescriptor, right: int, mapping: GenericMapping) -> bool:

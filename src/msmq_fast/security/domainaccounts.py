@@ -9,7 +9,7 @@ from typing import Protocol
 from msmq_fast.security.sid import FIRST_ACCOUNT_RID, Sid
 from msmq_fast.store.completion import Completion
 
-__all__ = ["DomainAccounts", "DomainLogon", "DomainLogonRefused"]
+__all__ = ["DomainAccounts", "DomainLogon", "DomainLogonRefused", "GroupsNeeded", "is_of_a_domain"]
 
 _DOMAIN_ACCOUNTS = (5, 21)  # authority and first sub-authority of the SIDs of domains
 _ASSERTED_IDENTITY = 18
@@ -17,6 +17,17 @@ _ASSERTED_IDENTITY = 18
 
 class DomainLogonRefused(Exception):
     """The groups of a caller are not accepted; the text is one line for the log."""
+
+
+class GroupsNeeded(Exception):
+    """Raised if a decision depends on the groups of an account, which a domain controller is being asked
+    for. The caller abandons its work without any effect, and repeats it when `learnt` is resolved: with the
+    time in monotonic seconds. It never fails.
+    """
+
+    def __init__(self, learnt: Completion[float]) -> None:
+        super().__init__()
+        self.learnt = learnt
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,10 +53,11 @@ class DomainLogon:
                 f"{self.name} is of the domain {self.domain}, which is not this server's: security.domains "
                 "can add it"
             )
-        return frozenset(one for one in self.groups if _is_of_a_domain(one, domains, local))
+        return frozenset(one for one in self.groups if is_of_a_domain(one, domains, local))
 
 
-def _is_of_a_domain(group: Sid, domains: Collection[Sid], local: Sid) -> bool:
+def is_of_a_domain(group: Sid, domains: Collection[Sid], local: Sid) -> bool:
+    """Whether a domain may name this group: see DomainLogon.accepted_groups."""
     numbers = group.sub_authorities
     if group.authority == _ASSERTED_IDENTITY:
         return True
@@ -81,3 +93,11 @@ class DomainAccounts(Protocol):
 
     def logon_of(self, account: Sid) -> Completion[DomainLogon]:
         """Return what a log-on of this account would say. Nothing proves that the account has logged on."""
+
+    def known_logon(self, account: Sid) -> DomainLogon | None:
+        """Return the same from memory, None if it is not there."""
+
+    def learn_logon(self, account: Sid) -> Completion[float] | None:
+        """Ask for what `known_logon` does not know; see GroupsNeeded. Return None if that is of no use now: a
+        domain controller did not answer, or does not know the account, or too many accounts are asked for.
+        """

@@ -9,12 +9,18 @@ import os
 import pwd
 import struct
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from enum import IntEnum, StrEnum
 from typing import Any, Final
 
 from msmq_fast.protocol.errors import InvalidParameter, MSMQError
 from msmq_fast.protocol.text import quoted
-from msmq_fast.security.domainaccounts import DomainAccounts, DomainLogon, DomainLogonRefused
+from msmq_fast.security.domainaccounts import (
+    DomainAccounts,
+    DomainLogon,
+    DomainLogonRefused,
+    is_of_a_domain,
+)
 from msmq_fast.security.errors import SecurityDataError
 from msmq_fast.security.sid import ADMINISTRATORS, ANONYMOUS, AUTHENTICATED_USERS, EVERYONE, USERS, Sid
 from msmq_fast.security.token import ANONYMOUS_TOKEN, EVERYONE_TOKEN, Privilege, Token
@@ -232,7 +238,39 @@ class Principals:
             account = Sid.from_bytes(identifier)
         except SecurityDataError:
             return None
-        return self.of_sid(account) if verified else self._of_claim(account)
+        return self._of_proven(account) if verified else self._of_claim(account)
+
+    def _of_proven(self, account: Sid) -> Token:
+        """Return the token for a SID that a signature proves, with the groups of the account in the domain as
+        far as memory has them.
+        """
+        token = self.of_sid(account)
+        logon = None if self.domain is None else self.domain.known_logon(account)
+        if logon is None or self.domain is None:
+            return token
+        try:
+            groups = logon.accepted_groups(self.domain.domains, self.users.domain)
+        except DomainLogonRefused:
+            return token
+        return replace(token, sids=token.sids | groups, name=token.name or logon.name)
+
+    def lacks_groups(self, token: Token) -> bool:
+        """Whether the token is that of an account of the domain whose groups memory does not have."""
+        user = token.user
+        if self.domain is None or user.within(self.users.domain):
+            return False
+        domains = self.domain.domains  # empty until a domain controller has answered
+        mine = any(user.within(one) for one in domains) if domains else user.is_account
+        return mine and self.domain.known_logon(user) is None
+
+    def learn_groups(self, account: Sid) -> Completion[float] | None:
+        """Ask for the groups that an account has in the domain; see DomainAccounts.learn_logon."""
+        return None if self.domain is None else self.domain.learn_logon(account)
+
+    def may_be_group(self, account: Sid) -> bool:
+        """Whether a user of the domain may be a member of the group with this SID."""
+        domains = frozenset() if self.domain is None else self.domain.domains
+        return is_of_a_domain(account, domains, self.users.domain)
 
     def _of_claim(self, account: Sid) -> Token:
         """Return the token for a SID that the sender of a message names without proof. For the SID of a

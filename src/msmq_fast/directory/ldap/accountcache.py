@@ -7,12 +7,13 @@ from __future__ import annotations
 import logging
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
 from typing import Final
 
 from msmq_fast.directory.ldap.accounts import AccountName, Accounts, DomainNames
 from msmq_fast.directory.ldap.requests import Requests
 from msmq_fast.directory.ldap.worker import Worker
-from msmq_fast.directory.results import for_applications
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, for_applications
 from msmq_fast.security.domainaccounts import DomainLogon
 from msmq_fast.security.sid import Sid
 from msmq_fast.store.completion import Completion
@@ -28,6 +29,29 @@ _LIFETIME_S: Final = 3_600.0
 _UNKNOWN_LIFETIME_S: Final = 300.0  # of the answer that an account does not exist
 _RETRY_S: Final = 30.0  # from a failure to the next look-up of names
 _NO_NAME: Final = AccountName("", False)
+_GROUPS_LIFETIME_S: Final = 600.0
+_GROUPS_STALE_S: Final = 36_000.0
+"""How old the groups of an account may be while no domain controller answers: as old as those in a ticket."""
+MAX_GROUPS: Final = 100_000
+"""SIDs of groups in memory, of all accounts together."""
+MAX_ASKED: Final = 100
+"""Accounts whose groups a domain controller is asked for at the same time."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Groups:
+    """What is known about the groups of an account. `logon` is None if the domain does not know it."""
+
+    at: float
+    logon: DomainLogon | None
+
+    @property
+    def size(self) -> int:
+        return 1 if self.logon is None else 1 + len(self.logon.groups)
+
+    @property
+    def fresh_until(self) -> float:
+        return self.at + (_UNKNOWN_LIFETIME_S if self.logon is None else _GROUPS_LIFETIME_S)
 
 
 class AccountCache:
@@ -49,6 +73,10 @@ class AccountCache:
         self._running: Completion[None] | None = None
         self._due: float | None = monotonic()
         self._quiet_until = 0.0
+        self._groups: OrderedDict[Sid, _Groups] = OrderedDict()  # the oldest first
+        self._groups_kept = 0  # SIDs
+        self._asked: dict[Sid, Completion[float]] = {}
+        self._groups_quiet_until = 0.0
 
     @property
     def domains(self) -> frozenset[Sid]:
@@ -162,5 +190,83 @@ class AccountCache:
         return for_applications(self._requests.submit(lambda _: self._accounts.sid(name)))
 
     def logon_of(self, account: Sid) -> Completion[DomainLogon]:
-        """Return what a log-on of this account would say. Fails with an MSMQError."""
-        return for_applications(self._requests.submit(lambda _: self._accounts.logon(account)))
+        """Return what a log-on of this account would say; while no domain controller answers, from memory.
+        Fails with an MSMQError.
+        """
+        found: Completion[DomainLogon] = Completion()
+
+        def answered(done: Completion[DomainLogon]) -> None:
+            error = done.exception()
+            self._note(account, done)
+            known = self._usable(account) if _is_absent(error) else None
+            if known is not None:
+                found.resolve(known)
+            elif error is not None:
+                found.fail(error)
+            else:
+                found.resolve(done.result())
+
+        self._requests.submit(lambda _: self._accounts.logon(account)).add_done_callback(answered)
+        return for_applications(found)
+
+    # ---- groups of the senders of messages
+
+    def known_logon(self, account: Sid) -> DomainLogon | None:
+        """Return what a log-on of this account would say, from memory; None if it is not there. What is older
+        than 10 minutes is of use only while no domain controller answers, for 10 hours.
+        """
+        now = self._monotonic()
+        found = self._groups.get(account)
+        if found is not None and now < found.fresh_until:
+            return found.logon
+        return self._usable(account) if now < self._groups_quiet_until else None
+
+    def _usable(self, account: Sid) -> DomainLogon | None:
+        found = self._groups.get(account)
+        if found is None or self._monotonic() >= found.at + _GROUPS_STALE_S:
+            return None
+        return found.logon
+
+    def learn_logon(self, account: Sid) -> Completion[float] | None:
+        """Ask for the groups of an account; see DomainAccounts. After a failure, no domain controller is
+        asked until 30 s later.
+        """
+        asked = self._asked.get(account)
+        if asked is not None:
+            return asked
+        now, found = self._monotonic(), self._groups.get(account)
+        unknown = found is not None and found.logon is None and now < found.fresh_until
+        if unknown or now < self._groups_quiet_until or len(self._asked) >= MAX_ASKED:
+            return None
+        learnt = self._asked[account] = Completion()
+
+        def answered(done: Completion[DomainLogon]) -> None:
+            del self._asked[account]
+            self._note(account, done)
+            learnt.resolve(self._monotonic())
+
+        self._requests.submit(lambda _: self._accounts.logon(account)).add_done_callback(answered)
+        return learnt
+
+    def _note(self, account: Sid, done: Completion[DomainLogon]) -> None:
+        """Keep an answer about the groups of an account."""
+        error, now = done.exception(), self._monotonic()
+        if error is None:
+            groups = _Groups(now, done.result())
+            self._domains |= {done.result().domain}
+        elif isinstance(error, DirectoryError) and error.result is DirectoryOperationResult.OBJECT_NOT_FOUND:
+            groups = _Groups(now, None)
+        else:
+            _log.debug("the groups of %s are not known: %s", account, error)
+            self._groups_quiet_until = now + _RETRY_S
+            return
+        self._groups_quiet_until = 0.0
+        before = self._groups.pop(account, None)
+        self._groups[account] = groups
+        self._groups_kept += groups.size - (0 if before is None else before.size)
+        while self._groups_kept > MAX_GROUPS:
+            self._groups_kept -= self._groups.popitem(last=False)[1].size
+
+
+def _is_absent(error: Exception | None) -> bool:
+    return isinstance(error, DirectoryError) and error.result is DirectoryOperationResult.NOT_CONNECTED

@@ -33,6 +33,7 @@ from msmq_fast.qm.queues.incoming import IncomingTransfer
 from msmq_fast.qm.queues.outgoing import OutgoingQueue
 from msmq_fast.qm.queues.queue import Queue
 from msmq_fast.security.addresses import address_group
+from msmq_fast.security.domainaccounts import GroupsNeeded
 from msmq_fast.security.encryption import Failure
 from msmq_fast.security.keyturns import KeyNeeded
 from msmq_fast.server.front_end import Bound, FrontEnd, Runtime
@@ -287,6 +288,8 @@ class MqqbListener(FrontEnd):
             return self._turns.at_once(lambda: self.session_context.pipeline.judge(packet, target))
         except KeyNeeded:  # its sender gets the error and can retry
             return MessageClass.NACK_BAD_ENCRYPTION
+        except GroupsNeeded:
+            return MessageClass.NACK_ACCESS_DENIED
 
     def _message_refused(self, refusal: Refusal, receiver: Receiver) -> None:
         about = partial(about_message, receiver, self._manager.guid)
