@@ -11,18 +11,15 @@ from functools import partial
 
 import pytest
 
-from tests.directory.members import domain, environment, known, public
-from tests.support.processes.chain import HOSTS, free_port
+from tests.directory.members import domain, known, listed, public, two_sites
 from tests.support.processes.domain import NEEDS, controller
-from tests.support.processes.samba import CONFIGURATION, DOMAIN, SECOND, SITE, DomainController
+from tests.support.processes.samba import SECOND, DomainController
 from tests.support.processes.servers import Server, until
+from tests.support.worlds.faults import FAULTS, broken
 
 __all__ = ["controller"]
 
 pytestmark = [*NEEDS, pytest.mark.needs("faketime"), pytest.mark.long(seconds=40)]
-
-FAULTS = ("killed", "hangs", "clock")
-FAR = f"CN=far,CN=Sites,{CONFIGURATION}"
 
 
 @pytest.fixture(scope="module")
@@ -34,69 +31,18 @@ def second(controller: DomainController) -> Iterator[DomainController]:
 
 
 @contextlib.contextmanager
-def broken(fault: str, *controllers: DomainController) -> Iterator[None]:
-    for one in controllers:
-        if fault == "killed":
-            one.kill()
-        elif fault == "hangs":
-            one.pause(True)
-        else:
-            one.clock(7_200)
-    try:
-        yield
-    finally:
+def all_broken(fault: str, *controllers: DomainController) -> Iterator[None]:
+    with contextlib.ExitStack() as stack:
         for one in controllers:
-            if fault == "killed":
-                one.start()
-            elif fault == "hangs":
-                one.pause(False)
-            else:
-                one.clock(0)
+            stack.enter_context(broken(fault, one))
+        yield
 
 
 @pytest.fixture(scope="module")
 def members(
     controller: DomainController, second: DomainController, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[list[Server]]:
-    """ALPHA and the router GATE in one site, the router BETA in another one, each with another way to log
-    on: StartTLS and a password, Kerberos with signing, LDAPS and a password.
-    """
-    place, port = tmp_path_factory.mktemp("members"), free_port()
-    keytab, kerberos = controller.keytab("Administrator")
-    controller.ldif(
-        f"dn: {FAR}\nchangetype: add\nobjectClass: site\n\n"
-        f"dn: CN=Servers,{FAR}\nchangetype: add\nobjectClass: serversContainer\n"
-    )
-    near_id, far_id = (controller.guid(path) for path in (SITE, FAR))
-    urls = f"{controller.url}, ldap://{SECOND}"
-    ways = {
-        "ALPHA": {"url": urls, "site": str(near_id)},
-        "BETA": {"url": urls, "site": str(far_id), "user": "", "password_file": "", "keytab": str(keytab)},
-        "GATE": {"url": urls.replace("ldap:", "ldaps:"), "site": str(near_id)},
-    }
-    servers = []
-    for (name, way), address in zip(ways.items(), HOSTS, strict=True):
-        path = controller.computer(name)
-        controller.ldif(f"dn: {path}\nchangetype: modify\nreplace: dNSHostName\ndNSHostName: {address}\n")
-        given = environment(controller, name, **{key: value for key, value in way.items() if value})
-        if name == "BETA":
-            given = {
-                key: value for key, value in given.items() if not key.endswith(("USER", "PASSWORD_FILE"))
-            }
-        given |= {"KRB5_CONFIG": str(kerberos), "MSMQ_FAST_MQQB__ROUTER": str(name != "ALPHA").lower()}
-        server = Server(place / name, "--port", str(port), host=address, environment=given)
-        code, _, complaint = domain(server, "join")
-        assert code == 0, complaint
-        servers.append(server.start())
-    controller.ldif(
-        f"dn: CN={near_id.hex}{far_id.hex},CN=MsmqServices,CN=Services,{CONFIGURATION}\nchangetype: add\n"
-        f"objectClass: mSMQSiteLink\nmSMQCost: 1\nmSMQSite1: {SITE}\nmSMQSite2: {FAR}\n"
-        f"mSMQSiteGates: CN=msmq,CN=GATE,CN=Computers,{DOMAIN}\n"
-        f"mSMQSiteGates: CN=msmq,CN=BETA,CN=Computers,{DOMAIN}\n"
-    )
-    yield servers
-    for server in servers:
-        assert server.stop() == 0
+    yield from two_sites(controller, f"{controller.url}, ldap://{SECOND}", tmp_path_factory.mktemp("members"))
 
 
 def states(server: Server) -> list[str]:
@@ -108,21 +54,14 @@ def states(server: Server) -> list[str]:
 
 def everything(controller: DomainController, members: list[Server], mark: str) -> None:
     """A public queue, a list with an alias, and a route over two sites, each made and used now."""
-    alpha, beta, gate = members
+    alpha, gate, beta = members
     until(lambda: beta.run("queue", "create", rf"BETA\q-{mark}").returncode == 0, timeout=60)
     guid = str(beta.ok("queue", "show", rf"BETA\q-{mark}")[0]["guid"])
     until(lambda: known(alpha, guid), timeout=60)
     beta.ok("queue", "create", f"aliased-{mark}")
-    controller.ldif(
-        f"dn: CN=alias-{mark},CN=Users,{DOMAIN}\nchangetype: add\nobjectClass: msMQ-Custom-Recipient\n"
-        f"msMQ-Recipient-FormatName: DIRECT=TCP:{beta.host}\\private$\\aliased-{mark}\n\n"
-        f"dn: CN=list-{mark},CN=Users,{DOMAIN}\nchangetype: add\nobjectClass: group\n"
-        f"member: CN=q-{mark},CN=msmq,CN=BETA,CN=Computers,{DOMAIN}\n"
-        f"member: CN=alias-{mark},CN=Users,{DOMAIN}\n"
-    )
-    identifier = controller.guid(f"CN=list-{mark},CN=Users,{DOMAIN}")
+    name = listed(controller, f"list-{mark}", f"q-{mark}", rf"DIRECT=TCP:{beta.host}\private$\aliased-{mark}")
     alpha.ok("send", f"PUBLIC={guid}", "--body", "x", "--recoverable")
-    until(lambda: alpha.run("send", f"DL={identifier}", "--body", "x").returncode == 0, timeout=60)
+    until(lambda: alpha.run("send", name, "--body", "x").returncode == 0, timeout=60)
     (way,) = alpha.ok("route", "explain", f"PUBLIC={guid}")
     assert way["hops"] == [gate.host]
     assert len(beta.ok("receive", rf"BETA\q-{mark}", "--count", "2", "--timeout", "20s")) == 2
@@ -151,11 +90,11 @@ def refused(server: Server, name: str) -> bool:
 def test_messages_flow_without_any_controller(
     controller: DomainController, second: DomainController, members: list[Server], fault: str
 ) -> None:
-    alpha, beta, _ = members
+    alpha, _, beta = members
     everything(controller, members, f"{fault}-all")  # so that sites and links are known to all
     guid = public(beta, rf"BETA\none-{fault}")
     until(lambda: known(alpha, guid))
-    with broken(fault, controller, second):
+    with all_broken(fault, controller, second):
         alpha.ok("send", f"PUBLIC={guid}", "--body", "hello", "--recoverable")
         assert len(beta.ok("receive", rf"BETA\none-{fault}", "--timeout", "30s")) == 1
         began = time.monotonic()
