@@ -21,6 +21,8 @@ __all__ = ["AccountName", "Accounts", "DomainNames"]
 
 AT_ONCE: Final = 100
 """SIDs in one search."""
+MAX_GROUPS: Final = 5_000
+"""Groups of a user. Windows logs no user on that is in more than 1,015."""
 _ACCOUNTS: Final = names.any_of(["(objectClass=user)", "(objectClass=group)"])
 _DEFAULT_GROUP: Final = 513  # Domain Users
 
@@ -121,6 +123,8 @@ class Accounts:
         attributes = ["tokenGroups", "primaryGroupID"]
         for entry in self._link.search(f"<SID={account}>", BASE, "(objectClass=*)", attributes):
             groups = []
+            if len(entry.attributes.get("tokengroups", ())) > MAX_GROUPS:
+                raise generic(f"{entry.path}: tokenGroups: more than {MAX_GROUPS} groups")
             for value in entry.attributes.get("tokengroups", ()):
                 try:
                     groups.append(Sid.from_bytes(value))

@@ -13,7 +13,7 @@ from msmq_fast.directory.ldap.descriptors import of_machine
 from msmq_fast.directory.ldap.entries import Entry, PathIndex, decoded, encoded, encoded_computer
 from msmq_fast.directory.ldap.forest import Catalog, Forest
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE, Link
-from msmq_fast.directory.ldap.lists import DistributionLists
+from msmq_fast.directory.ldap.lists import Lists
 from msmq_fast.directory.ldap.requests import Proceed
 from msmq_fast.directory.ldap.schema import (
     CLASSES,
@@ -97,7 +97,6 @@ class Domain:
     def __init__(self, link: Link, nearness: Nearness | None = None, catalog: Catalog = Catalog.AUTO) -> None:
         self._link = link
         self._forest = Forest(link, catalog)
-        self._lists = DistributionLists(self._forest)
         self._nearness = nearness
         self._known = PathIndex()
         self._computers: dict[str, Entry] = {}  # by distinguished name in lower case
@@ -139,7 +138,7 @@ class Domain:
                 if each is not None and len(found.objects) >= _BATCH:
                     each(found.objects)
                     found.objects = []
-        found.lists = self._lists.above(grouped, place.domain)
+        found.lists = Lists(self._forest, place.domain).all(grouped, found.problems)
         return found
 
     def changes(
@@ -254,14 +253,15 @@ class Domain:
         try:
             found.objects.append(self._decoded(kind, entry, place))
         except ValueError as error:
-            found.problems.append(f"{entry.path}: {error}")
+            found.problems.append(_one_line(f"{entry.path}: {error}"))
 
     def _decoded(self, kind: ObjectType, entry: Entry, place: _Place) -> DirectoryObject:
         return decoded(kind, entry, self._known, self._computer_of(kind, entry), place.root)
 
     def members(self, identifier: UUID) -> tuple[str, ...]:
         """Return the format names of a distribution list, with those of the lists in it (3.1.6.9)."""
-        return self._lists.members(identifier, self._place().domain)
+        lists = Lists(self._forest, self._place().domain)
+        return lists.members(lists.find(identifier))
 
     # ---- changing
 
@@ -542,6 +542,11 @@ _SETTINGS: Final = {
 
 def _services(place: _Place) -> str:
     return f"CN=MsmqServices,CN=Services,{place.configuration}"
+
+
+def _one_line(text: str) -> str:
+    """Return a text for the log. Names and values come from the domain, where others choose them."""
+    return "".join(one if one.isprintable() else f"\\x{ord(one):02x}" for one in text[:500])
 
 
 def _check(kind: ObjectType, values: Mapping[str, Any]) -> None:

@@ -21,9 +21,12 @@ from msmq_fast.directory.ldap.schema import (
 )
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.directory.paths import check_public
 from msmq_fast.security.blobs import read_user_certificates
 from msmq_fast.security.errors import SecurityDataError
 
+MAX_VALUES = 5_000
+"""Values of an attribute that a domain controller returns at most (MaxValRange)."""
 _CLUSTER = b"MSClusterVirtualServer"
 _KINDS = {name.lower().encode(): kind for kind, name in CLASSES.items()}
 
@@ -94,6 +97,9 @@ def decoded(
     """Return the object of an entry. `computer` is the entry of the computer of a queue manager or queue, and
     `root` the name of the root domain. Raises ValueError if the entry is malformed.
     """
+    for name, given in entry.attributes.items():
+        if len(given) > MAX_VALUES:
+            raise ValueError(f"{name}: {len(given)} values; a domain controller returns at most {MAX_VALUES}")
     values = decode_fields(FIELDS[kind], entry.attributes)
     values[IDENTIFIER] = entry.identifier
     if kind is not ObjectType.USER:
@@ -116,6 +122,7 @@ def _queue(values: dict[str, Any], entry: Entry, known: PathIndex, computer: Ent
     extension = entry.first("mSMQQueueNameExt") or b""
     whole = names.whole_name(name, extension.decode())
     values["Pathname"] = f"{machine}\\{whole}".lower()
+    check_public(values["Pathname"])
     values["DirectoryPath"] = f"LDAP://{entry.path}"
     host = None if computer is None else computer.first("dNSHostName")
     if host is not None:

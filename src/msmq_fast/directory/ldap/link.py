@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, TypeVar
 from urllib.parse import urlsplit
@@ -23,6 +24,14 @@ T = TypeVar("T")
 
 PAGE: Final = 500
 """Entries a page. Windows returns at most 1,000 to a search without pages."""
+
+LARGEST_PAGE: Final = 10_000
+"""Entries and references that a domain controller may return in one page, whatever was asked for."""
+PAGE_S: Final = 120.0
+"""Seconds that one page may take, which is read as it arrives."""
+MAX_PAGES: Final = 10_000
+MAX_EMPTY_PAGES: Final = 1_000
+"""Pages without entries in a row: a controller returns some while it looks for what meets the filter."""
 
 _CATALOG_PORTS: Final = {"ldap": 3268, "ldaps": 3269}
 _SECURITY_FLAGS: Final = "1.2.840.113556.1.4.801"
@@ -125,8 +134,12 @@ class LdapLink:
         paged = SimplePagedResultsControl(True, size=PAGE, cookie="")
         number = self._ask(base, scope, condition, wanted, [*controls, paged])
         opened = self._opened
+        pages = empty = 0
         while True:
             entries, answers = self._page(number, opened)
+            pages, empty = pages + 1, 0 if entries else empty + 1
+            if pages >= MAX_PAGES or empty >= MAX_EMPTY_PAGES:
+                raise self._endless("a search")
             cookies = [
                 one.cookie for one in answers if one.controlType == SimplePagedResultsControl.controlType
             ]
@@ -158,6 +171,7 @@ class LdapLink:
         if self._connection is None or opened != self._opened:
             raise _not_connected("the connection was lost while entries were read")
         entries: list[Entry] = []
+        deadline, count = time.monotonic() + PAGE_S, 0
         while True:
             with self._guarded() as connection:
                 kind, found, _number, answers = connection.result3(
@@ -165,6 +179,9 @@ class LdapLink:
                 )
             if kind == ldap.RES_SEARCH_RESULT:
                 return entries, list(answers)
+            count += len(found)
+            if count > LARGEST_PAGE or time.monotonic() > deadline:
+                raise self._endless("a page of a search")
             entries += [_entry(path, kept) for path, kept in found if path is not None]  # None: a reference
 
     def _abandon(self, number: int) -> None:
@@ -172,6 +189,12 @@ class LdapLink:
         if self._connection is not None:
             with contextlib.suppress(ldap.LDAPError):
                 self._connection.abandon(number)
+
+    def _endless(self, what: str) -> DirectoryError:
+        """Leave the domain controller; returns the error to raise."""
+        reason = f"the domain controller does not end {what}"
+        self._lost(reason)
+        return _not_connected(reason)
 
     def add(self, path: str, attributes: Mapping[str, list[bytes]]) -> None:
         self._run(

@@ -1,7 +1,15 @@
-"""Distribution lists: groups with queues, aliases and other lists as members (MS-MQDSSM 3.1.6.9)."""
+"""Distribution lists of a domain (MS-MQDSSM 3.1.6.9): groups whose members are queues, aliases, and other
+lists, which may contain each other.
+
+Anyone that may create groups makes lists, so the work for them has limits: each list is searched once, a list
+stands for at most MAX_MEMBERS names and MAX_NESTED lists, and what takes more than MAX_STEPS steps in all is
+left for the first use of a list.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Final
 from uuid import UUID
 
@@ -12,72 +20,119 @@ from msmq_fast.directory.ldap.interface import BASE
 from msmq_fast.directory.objecttypes import ObjectType
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic, not_found
 
-__all__ = ["MAX_MEMBERS", "DistributionLists"]
+__all__ = ["Lists"]
 
 MAX_MEMBERS: Final = 10_000
 """Format names that a distribution list may stand for."""
-_MAX_LISTS: Final = 10_000
-_GROUPS: Final = ["(objectClass=group)", "(objectClass=msMQ-Group)"]
-_LISTS: Final = names.any_of(_GROUPS)
-_LISTED: Final = names.any_of(["(objectClass=mSMQQueue)", "(objectClass=msMQ-Custom-Recipient)", *_GROUPS])
+MAX_NESTED: Final = 1_000
+"""Lists that a list may contain, also through others. A user of a domain may be in as many groups."""
+MAX_LISTS: Final = 10_000
+MAX_STEPS: Final = 1_000_000
+"""Lists and names that are passed in one reading of all lists."""
+_LISTS: Final = names.any_of(["(objectClass=group)", "(objectClass=msMQ-Group)"])
+_LISTED: Final = names.any_of(
+    [
+        "(objectClass=mSMQQueue)",
+        "(objectClass=msMQ-Custom-Recipient)",
+        "(objectClass=group)",
+        "(objectClass=msMQ-Group)",
+    ]
+)
 
 
-class DistributionLists:
-    """Resolves distribution lists. `domain` of the methods is the distinguished name of the own domain."""
+@dataclass(frozen=True, slots=True)
+class _Direct:
+    """The direct members of a list: format names, and the distinguished names of lists."""
 
-    def __init__(self, forest: Forest) -> None:
+    names: tuple[str, ...]
+    lists: tuple[str, ...]
+
+
+class Lists:
+    """The lists of the forest of a domain, for one reading: what was searched is not searched again."""
+
+    def __init__(self, forest: Forest, domain: str) -> None:
         self._forest = forest
+        self._domain = domain
+        self._direct: dict[str, _Direct] = {}  # by distinguished name in lower case
+        self._steps = 0
 
-    def above(self, paths: set[str], domain: str) -> dict[UUID, tuple[str, ...]]:
-        """Return the format names of the lists with these names, of those that have aliases as members, and
-        of the lists that contain these.
+    def all(self, paths: Iterable[str], problems: list[str]) -> dict[UUID, tuple[str, ...]]:
+        """Return the format names of the lists with these distinguished names, of those that contain aliases,
+        and of those that contain one of these. A list that is too long has a line in `problems`.
         """
         found: dict[UUID, tuple[str, ...]] = {}
-        aliases = self._forest.search(domain, "(objectClass=msMQ-Custom-Recipient)", ["memberOf"])
-        left = sorted(
-            paths | {one.decode() for entry in aliases for one in entry.attributes.get("memberof", ())}
-        )
+        aliases = self._forest.search(self._domain, "(objectClass=msMQ-Custom-Recipient)", ["memberOf"])
+        left = sorted({*paths, *(path for entry in aliases for path in _lists_of(entry))})
         seen = set(left)
-        while left and len(found) < _MAX_LISTS:
+        while left and len(found) < MAX_LISTS and self._steps < MAX_STEPS:
             wanted = ["objectGUID", "memberOf"]
-            for entry in self._forest.below(left.pop(), domain, BASE, _LISTS, wanted):
-                found[entry.identifier] = self._members(entry, domain)
-                for path in (one.decode() for one in entry.attributes.get("memberof", ())):
+            for entry in self._forest.below(left.pop(), self._domain, BASE, _LISTS, wanted):
+                try:
+                    found[entry.identifier] = self.members(entry)
+                except DirectoryError as error:
+                    if error.result is DirectoryOperationResult.NOT_CONNECTED:
+                        raise
+                    problems.append(str(error))
+                for path in _lists_of(entry):
                     if path not in seen:
                         seen.add(path)
                         left.append(path)
         return found
 
-    def members(self, identifier: UUID, domain: str) -> tuple[str, ...]:
-        """Return the format names of a list, with those of the lists in it. Raises DirectoryError."""
+    def find(self, identifier: UUID) -> Entry:
+        """Return the list with this GUID. Raises DirectoryError."""
         try:
-            found = list(self._forest.with_guid(names.by_guid(identifier), _LISTS, ["objectGUID"]))
+            for entry in self._forest.with_guid(names.by_guid(identifier), _LISTS, ["objectGUID"]):
+                return entry
         except DirectoryError as error:
             if error.result is not DirectoryOperationResult.OBJECT_NOT_FOUND:
                 raise
-            found = []
-        if not found:
-            raise not_found(ObjectType.DISTRIBUTION_LIST, f"there is no distribution list {identifier}")
-        return self._members(found[0], domain)
+        raise not_found(ObjectType.DISTRIBUTION_LIST, f"there is no distribution list {identifier}")
 
-    def _members(self, group: Entry, domain: str) -> tuple[str, ...]:
+    def members(self, group: Entry) -> tuple[str, ...]:
+        """Return the format names of a list, with those of the lists in it. Raises DirectoryError."""
         result: dict[str, None] = {}
         left, seen = [group.path], {group.path.casefold()}
         while left:
-            condition = f"(&{names.is_equal('memberOf', left.pop())}{_LISTED})"
-            wanted = ["objectClass", "objectGUID", "msMQ-Recipient-FormatName"]
-            for entry in self._forest.search(domain, condition, wanted):
-                alias = entry.first("msMQ-Recipient-FormatName")
-                if entry.kind is ObjectType.QUEUE:
-                    result[f"PUBLIC={entry.identifier}"] = None
-                elif alias is not None:
-                    result[alias.decode()] = None
-                elif entry.path.casefold() not in seen:  # a list in the list, which may contain itself
-                    seen.add(entry.path.casefold())
-                    left.append(entry.path)
-                if len(result) > MAX_MEMBERS or len(seen) > MAX_MEMBERS:
-                    raise generic(
-                        f"the distribution list {group.path} has more than {MAX_MEMBERS} members",
-                        ObjectType.DISTRIBUTION_LIST,
-                    )
+            direct = self._direct_members(left.pop())
+            result.update(dict.fromkeys(direct.names))
+            for path in direct.lists:
+                if path.casefold() not in seen:  # a list may contain itself
+                    seen.add(path.casefold())
+                    left.append(path)
+            self._steps += 1 + len(direct.names) + len(direct.lists)
+            if len(result) > MAX_MEMBERS:
+                raise _too_long(group, f"{MAX_MEMBERS} members")
+            if len(seen) > MAX_NESTED:
+                raise _too_long(group, f"{MAX_NESTED} lists in it")
         return tuple(result)
+
+    def _direct_members(self, path: str) -> _Direct:
+        known = self._direct.get(path.casefold())
+        if known is not None:
+            return known
+        found: dict[str, None] = {}
+        lists: list[str] = []
+        condition = f"(&{names.is_equal('memberOf', path)}{_LISTED})"
+        wanted = ["objectClass", "objectGUID", "msMQ-Recipient-FormatName"]
+        for entry in self._forest.search(self._domain, condition, wanted):
+            alias = entry.first("msMQ-Recipient-FormatName")
+            if entry.kind is ObjectType.QUEUE:
+                found[f"PUBLIC={entry.identifier}"] = None
+            elif alias is not None:
+                found[alias.decode("utf-8", "replace")] = None
+            else:
+                lists.append(entry.path)
+            if len(found) > MAX_MEMBERS or len(lists) > MAX_MEMBERS:
+                break  # the caller refuses it
+        direct = self._direct[path.casefold()] = _Direct(tuple(found), tuple(lists))
+        return direct
+
+
+def _lists_of(entry: Entry) -> list[str]:
+    return [path.decode("utf-8", "replace") for path in entry.attributes.get("memberof", ())]
+
+
+def _too_long(group: Entry, limit: str) -> DirectoryError:
+    return generic(f"the distribution list {group.path} has more than {limit}", ObjectType.DISTRIBUTION_LIST)
