@@ -122,7 +122,7 @@ class FakeController:
                         connection.sendall(done(number, 0x61))
                     elif kind == "searchRequest" and not bytes(message["protocolOp"][kind]["baseObject"]):
                         connection.sendall(entry(number, "", ROOT) + done(number))
-                    else:
+                    elif kind not in ("abandonRequest", "unbindRequest"):
                         for answer in self._reply(message, searches):
                             connection.sendall(answer)
                         searches += kind == "searchRequest"
