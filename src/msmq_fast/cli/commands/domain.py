@@ -361,7 +361,9 @@ COMMAND = Group(
             help="log on at the domain as the server does, and show what it finds",
             run=_status,
             add_arguments=_add_status,
-            examples=(Example("", "the domain controller, the own object, how many queues there are"),),
+            examples=(
+                Example("", "the domain controller, the site, the own object, how many queues there are"),
+            ),
         ),
         Command(
             name="join",
