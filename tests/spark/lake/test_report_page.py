@@ -117,18 +117,19 @@ def test_names_are_no_markup_wherever_they_are(tmp_path: Path) -> None:
     site = tmp_path / "site"
     filled(lake, HOSTILE, DAY + timedelta(days=1))
     assert main(["report", "--lake", lake.root, "--all", str(site), "--title", HOSTILE]) == Exit.OK
-    pages = [html, *(file.read_text() for file in site.iterdir())]
+    pages = [html, *(file.read_text() for file in site.glob("*.html"))]
     assert len(pages) == 4
     known = "html head meta title style body nav h1 h2 h3 p b a div span i ul li table thead tbody tr th td"
+    known += " small details summary label input"
     drawn = "svg g text line rect circle polyline"
     for shown in pages:
         found = Tags(shown)
         assert found.tags <= {*known.split(), *drawn.split()}
         assert not [name for name in found.names if name.startswith("on")]
         for link in found.links:
-            assert re.fullmatch(r"#\w+|[\w-]+\.html|" + re.escape(CONSOLE) + r"/trace\?id=[\w.%+-]+", link), (
-                link
-            )
+            assert re.fullmatch(
+                r"#\w+|[\w-]+\.(html|json)|" + re.escape(CONSOLE) + r"/trace\?id=[\w.%+-]+", link
+            ), link
         assert "\u202e" not in shown
         assert "\x00" not in shown
         assert "default-src 'none'" in shown
@@ -154,10 +155,13 @@ def test_figures_are_in_colour_and_lead_to_their_messages(tmp_path: Path) -> Non
         "No message is lost",
         "Queues have as many messages as the events tell",
     ):
-        assert f"✓ passed</span></td><td>{name}</td>" in html
+        assert re.search(f'✓ passed</span></td><td><a href="#\\w+">{name}</a></td>', html)
         assert f"- passed: **{name}**" in text
-    assert "! noted</span></td><td>Every message was delivered or waits</td>" in html
-    assert "! unproven</span></td><td>Transactional sequences are complete</td>" in html
+    noted = '! noted</span></td><td><a href="#undelivered">Every message was delivered or waits</a></td>'
+    assert noted in html
+    assert (
+        '! unproven</span></td><td><a href="#sequences">Transactional sequences are complete</a></td>' in html
+    )
 
 
 def test_identifiers_are_no_quantities_and_journals_are_apart(tmp_path: Path) -> None:
@@ -203,14 +207,17 @@ def test_all_days_and_an_index(tmp_path: Path, capsys: pytest.CaptureFixture[str
     site = tmp_path / "site"
     assert main(["report", "--lake", lake.root, "--all", str(site)]) == Exit.OK
     days = [f"2026-03-0{number}" for number in (1, 2, 3)]
-    assert sorted(file.name for file in site.iterdir()) == [*(f"{day}.html" for day in days), "index.html"]
+    forms = [f"{day}.{form}" for day in days for form in ("html", "json")]
+    assert sorted(file.name for file in site.iterdir()) == [*forms, "index.html"]
+    assert [json.loads((site / f"{day}.json").read_text())["day"] for day in days] == days
     index = (site / "index.html").read_text()
     order = [index.index(f'<a href="{day}.html">') for day in days]
     assert order == sorted(order, reverse=True)  # the newest first
     assert index.count('<rect class="bar') >= 5  # the trend
     middle = (site / f"{days[1]}.html").read_text()
-    for name in ("index", days[0], days[2]):
-        assert f'<a href="{name}.html">' in middle
+    for name in ("index.html", f"{days[0]}.html", f"{days[2]}.html", f"{days[1]}.json"):
+        assert f'<a href="{name}">' in middle
+    assert "<b>1</b>not delivered<small>03-01: 0</small>" in middle  # beside the day before
     assert '<h2 id="trend">' in middle
     assert main(["report", "--lake", lake.root, "--all", str(site), "--json"]) == Exit.USAGE
     with pytest.raises(SystemExit):
@@ -229,3 +236,21 @@ def test_the_verdict_is_the_first_column_and_nothing_is_cut_on_paper(tmp_path: P
     assert "overflow-x" not in shown  # no table hides columns behind a bar
     assert re.search(r"\ntd \{ overflow-wrap: anywhere", shown)  # long names do not widen the table
     assert "| verdict | from | to |" in markdown(found)
+
+
+def test_a_check_says_what_it_compares_and_good_rows_can_be_hidden(tmp_path: Path) -> None:
+    lake = Lake.create(str(tmp_path / "lake"))
+    filled(lake, "host")
+    shown = page(gather(lake, DAY))
+    head, _, rest = shown.partition('<h2 id="checks">')
+    checks = rest.partition("</table>")[0]
+    rows = re.findall(r"<tr(?: class=\"(\w+)\")?><td><span class=\"mark (\w+)", checks)
+    assert {(css == "fine", meaning == "good") for css, meaning in rows} == {(True, True), (False, False)}
+    assert checks.count("<details><summary>") == len(rows)
+    assert all(re.findall(r"<details><summary>[^<]+</summary><p>[^<]+</p></details>", checks))
+    assert '<td><a href="#coverage">No event is missing</a></td>' in checks
+    assert '<label class="only"><input type="checkbox">' in checks
+    assert ".only:has(:checked) + table tr.fine { display: none; }" in shown
+    sections = re.findall(r'<h2 id="(\w+)">', rest)
+    named = re.findall(r'<a href="#(\w+)">', head[head.index('<nav class="contents">') :])
+    assert named == ["checks", *sections]

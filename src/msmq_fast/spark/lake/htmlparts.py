@@ -6,12 +6,13 @@ A page needs no scripts and no other file; its content security policy forbids b
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html import escape
 from typing import Any, Final
 from urllib.parse import urlencode
 
-from msmq_fast.spark.lake.reporttext import Link, MessageId, Section, Verdict, cell, visible
+from msmq_fast.spark.lake.reporttext import Explained, Link, MessageId, Section, Verdict, cell, visible
 
 MEANINGS: Final = {
     "ok": "good",
@@ -35,24 +36,30 @@ _POLICY: Final = "default-src 'none'; style-src 'unsafe-inline'"
 _STYLE: Final = """
 :root { color-scheme: light dark; --line: #8884; --soft: #8881; --good: #1b8a5f; --warn: #b87400;
 --bad: #c0392b; --info: #3366cc; }
+@media (prefers-color-scheme: dark) { :root { --good: #3fb98a; --warn: #d99a2b; --bad: #f0776a;
+--info: #7da2f0; } }
 * { box-sizing: border-box; }
 body { font: 15px/1.45 system-ui, sans-serif; max-width: 72rem; margin: 1.5rem auto; padding: 0 1rem; }
 h1 { font-size: 1.5rem; margin: .3rem 0; } h2 { font-size: 1.15rem; margin: 2rem 0 .4rem; }
 h3 { font-size: 1rem; margin: 1.4rem 0 .3rem; overflow-wrap: anywhere; }
-a { color: inherit; } nav a { margin-right: 1rem; }
+a { color: inherit; } nav a { margin-right: 1rem; } td a[href$=".html"] { white-space: nowrap; }
+.contents { font-size: 13px; margin: 1rem 0; } .only { font-size: 13px; display: block; margin: .3rem 0; }
+.only:has(:checked) + table tr.fine { display: none; }
+summary { cursor: pointer; } details { max-width: 48rem; } details p { margin: .2rem 0; opacity: .75; }
 .verdict { padding: .7rem 1rem; border-left: .4rem solid; background: var(--soft); margin: .5rem 0; }
 .verdict b { font-size: 1.1rem; }
 .good { border-color: var(--good); } .warn { border-color: var(--warn); } .bad { border-color: var(--bad); }
 .info { border-color: var(--info); } .none, .note { opacity: .75; font-size: 13px; }
 .mark { font-weight: 600; white-space: nowrap; } .mark.good { color: var(--good); }
 .mark.warn { color: var(--warn); } .mark.bad { color: var(--bad); }
-.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(7rem, 1fr)); gap: .5rem;
+.tiles { display: grid; grid-template-columns: repeat(auto-fill, minmax(8.4rem, 1fr)); gap: .5rem;
 margin: 1rem 0; }
-.tiles a { background: var(--soft); padding: .4rem .8rem; border: 0 solid;
+.tiles a { background: var(--soft); padding: .4rem .6rem; border: 0 solid;
 border-top-width: .2rem; text-decoration: none; }
 .tiles .good { border-color: var(--good); } .tiles .info { border-color: var(--info); }
 .tiles .warn { border-color: var(--warn); color: var(--warn); } .tiles .bad { border-color: var(--bad);
-color: var(--bad); } .tiles b { display: block; font-size: 1.25rem; }
+color: var(--bad); } .tiles b { display: block; font-size: 1.15rem; }
+.tiles small { display: block; opacity: .75; font-size: 11px; }
 .tiles .zero { opacity: .55; border-color: var(--line); }
 table { border-collapse: collapse; width: 100%; font-size: 13px; }
 td, th { text-align: left; padding: .25rem .4rem; border-bottom: 1px solid var(--line); vertical-align: top; }
@@ -75,7 +82,7 @@ table.many td::before { content: attr(data-name) ": "; opacity: .7; } table.many
 td, th { padding: .15rem .2rem; } td { min-width: 2.5em; }
 tr, svg, .verdict, .tiles a { break-inside: avoid; } h2, h3, .note { break-after: avoid; }
 .note { font-size: 11px; }
-nav { display: none; } * { print-color-adjust: exact; } }
+nav, .only { display: none; } * { print-color-adjust: exact; } }
 """
 
 
@@ -106,11 +113,19 @@ def banner(meaning: str, head: str, sentence: str = "") -> str:
     return f'<p class="verdict {meaning}"><b>{text(head)}</b>{more}</p>'
 
 
-def tile(label: str, number: int, meaning: str, anchor: str) -> str:
-    """Returns a figure that links to the section with its details; without colour if it is 0."""
-    return (
-        f'<a class="{meaning if number else "zero"}" href="#{anchor}"><b>{text(number)}</b>{text(label)}</a>'
-    )
+def tile(label: str, number: int, meaning: str, anchor: str, note: str = "") -> str:
+    """Returns a figure that links to the section with its details, with a small note below it. The figure has
+    no colour if it is 0.
+    """
+    small = f"<small>{text(note)}</small>" if note else ""
+    start = f'<a class="{meaning if number else "zero"}" href="#{anchor}">'
+    return f"{start}<b>{text(number)}</b>{text(label)}{small}</a>"
+
+
+def contents(named: Iterable[tuple[str, str]]) -> str:
+    """Returns the links to the sections of a page, pairs of an anchor and a title."""
+    links = "".join(f'<a href="#{anchor}">{text(title)}</a> ' for anchor, title in named)
+    return f'<nav class="contents">{links}</nav>'
 
 
 def table(section: Section, console: str | None = None, *, level: int = 2) -> str:
@@ -129,7 +144,7 @@ def table(section: Section, console: str | None = None, *, level: int = 2) -> st
     many = len(section.columns) > _MANY
     labels = [f' data-name="{text(name)}"' if many else "" for name in section.columns]
     lines = "".join(
-        "<tr>"
+        ('<tr class="fine">' if _fine(row) else "<tr>")
         + "".join(
             f"<td{label}{_side(value)}>{_content(value, console)}</td>"
             for label, value in zip(labels, row, strict=True)
@@ -138,11 +153,18 @@ def table(section: Section, console: str | None = None, *, level: int = 2) -> st
         for row in section.rows
     )
     start = '<table class="many">' if many else "<table>"
+    if len({_fine(row) for row in section.rows}) > 1:
+        head += '<label class="only"><input type="checkbox"> only what needs attention</label>'
     return f"{head}{start}<thead><tr>{names}</tr></thead><tbody>{lines}</tbody></table>"
 
 
 _MANY: Final = 5
 """The number of columns that fit a narrow screen. The rows of wider tables are shown there as paragraphs."""
+
+
+def _fine(row: Sequence[Any]) -> bool:
+    """Returns whether a row has a verdict that needs no attention."""
+    return any(isinstance(value, Verdict) and MEANINGS.get(value) == "good" for value in row)
 
 
 def _content(value: Any, console: str | None) -> str:
@@ -151,6 +173,8 @@ def _content(value: Any, console: str | None) -> str:
         return f'<a href="{text(target)}">{text(value.value)}</a>'
     if isinstance(value, Verdict):
         return mark(value)
+    if isinstance(value, Explained):
+        return f"<details><summary>{text(value.value)}</summary><p>{text(value.how)}</p></details>"
     if isinstance(value, MessageId) and console is not None:
         return f'<a href="{escape(trace_address(console, value))}">{text(value)}</a>'
     return text(value)

@@ -38,7 +38,7 @@ def _add_arguments(parser: Parser) -> None:
     parser.add_argument(
         "--all",
         metavar="DIR",
-        help="write an HTML page for every audited day, and an index page, to this directory",
+        help="write an HTML page and a JSON file for every audited day, and an index page, to this directory",
     )
     parser.add_argument(
         "--title", default="", metavar="TEXT", help="title of the report; default: Message audit"
@@ -99,7 +99,9 @@ def _report(lake: Lake, day: date, arguments: argparse.Namespace) -> dict[str, A
 
 
 def _write_all(lake: Lake, days: list[date], arguments: argparse.Namespace) -> None:
-    """Writes a page for each day, which links to the days before and after, and the index page."""
+    """Writes a page for each day, which links to the days before and after, the same as JSON, and the index
+    page.
+    """
     directory = Path(arguments.all)
     try:
         directory.mkdir(parents=True, exist_ok=True)
@@ -110,7 +112,10 @@ def _write_all(lake: Lake, days: list[date], arguments: argparse.Namespace) -> N
         for before, day, after in zip([None, *days], days, [*days[1:], None], strict=False):
             around = [("all days", "index.html")]
             around += [(str(other), f"{other}.html") for other in (before, after) if other]
-            found = _report(lake, day, arguments) | {"links": around}
+            around.append(("this day as JSON", f"{day}.json"))
+            found = _report(lake, day, arguments)
+            _write(directory / f"{day}.json", as_json(found))
+            found |= {"links": around}
             _write(directory / f"{day}.html", page(found))
             progress.add(1)
     _write(directory / "index.html", index(trend(lake, days[-1], len(days)), found))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from datetime import datetime, timedelta
 from typing import Any, Final
 
 from msmq_fast.spark.lake.checks import FAILED, PASSED
-from msmq_fast.spark.lake.htmlparts import MEANINGS, banner, document, table, text, tile
+from msmq_fast.spark.lake.htmlparts import MEANINGS, banner, contents, document, table, text, tile
 from msmq_fast.spark.lake.plots import Bar, bar_plot, day_plot, line_plot
 from msmq_fast.spark.lake.reporttext import (
     VERDICTS,
+    Explained,
     Link,
     Section,
     Verdict,
@@ -37,16 +38,7 @@ def page(found: dict[str, Any]) -> str:
     console = found.get("console")
     links = "".join(f'<a href="{text(file)}">{text(name)}</a>' for name, file in found.get("links", ()))
     colour = _colour(found)
-    parts = [
-        f"<nav>{links}</nav>" if links else "",
-        f'<h1>{text(heading(found))}</h1><p class="note">{text(made(found))}</p>',
-        banner(colour, VERDICTS[found["verdict"]], explained(found)),
-        *(banner("warn", f"{line}.") for line in undelivered(found)),
-        _hints(found),
-        _tiles(found),
-        _checks(found),
-        _trend(found.get("trend", [])),
-    ]
+    parts, shown = [], []
     tables = {section.anchor: section for section in sections(found)}
     counted = ("queues", "journals")
     for anchor in _ORDER:
@@ -56,12 +48,28 @@ def page(found: dict[str, Any]) -> str:
                 rows=[(*row[:-1], Verdict(row[-1]) if row[-1] else "") for row in section.rows]
             )
         if section.rows or anchor in _ALWAYS:
+            shown.append((anchor, section.title))
             parts.append(table(section, console))
         parts += [f"<h3>{text(name)}</h3>{plot}" for name, plot in _plots(found, anchor)]
-    parts.append(_each_queue(found))
-    return document(heading(found), "".join(parts))
+    queues, days = _each_queue(found), _trend(found.get("trend", []))
+    named = [("checks", _CHECKED), *([("trend", _DAYS)] if days else []), *shown]
+    head = (
+        f"<nav>{links}</nav>" if links else "",
+        f'<h1>{text(heading(found))}</h1><p class="note">{text(made(found))}</p>',
+        banner(colour, VERDICTS[found["verdict"]], explained(found)),
+        *(banner("warn", f"{line}.") for line in undelivered(found)),
+        _hints(found),
+        _tiles(found),
+        contents([*named, *([("each", _EACH)] if queues else [])]),
+        _checks(found, {anchor for anchor, _ in shown}),
+        days,
+    )
+    return document(heading(found), "".join((*head, *parts, queues)))
 
 
+_CHECKED: Final = "What was checked"
+_DAYS: Final = "The last days"
+_EACH: Final = "Queue by queue"
 _ORDER: Final = (
     "destinations",
     "undelivered",
@@ -112,26 +120,43 @@ def _hints(found: dict[str, Any]) -> str:
 def _tiles(found: dict[str, Any]) -> str:
     totals = found["totals"]
     figures = (
-        ("sent", totals["sent"], "info", "destinations"),
-        ("arrived", totals["arrived"], "info", "destinations"),
-        ("received", totals["received"], "good", "destinations"),
-        ("in a queue or on the way", totals["open"], "info", "queues"),
-        ("not delivered", totals["undelivered"], "warn", "undelivered"),
-        ("overdue", totals["overdue"], "warn", "undelivered"),
-        ("lost", totals["lost"], "bad", "lost"),
-        ("unclear", totals["unclear"], "warn", "lost"),
-        ("delivered twice", totals["duplicated"], "bad", "checks"),
+        ("sent", "sent", "info", "destinations"),
+        ("arrived", "arrived", "info", "destinations"),
+        ("received", "received", "good", "destinations"),
+        ("in a queue or on the way", "open", "info", "queues"),
+        ("not delivered", "undelivered", "warn", "undelivered"),
+        ("overdue", "overdue", "warn", "undelivered"),
+        ("lost", "lost", "bad", "lost"),
+        ("unclear", "unclear", "warn", "lost"),
+        ("delivered twice", "duplicated", "bad", "checks"),
     )
-    return f'<div class="tiles">{"".join(tile(*figure) for figure in figures)}</div>'
+    days = found.get("trend", [])[-2:]
+    before = days[0] if len(days) == 2 else {}
+
+    def shown(label: str, name: str, meaning: str, anchor: str) -> str:
+        note = (
+            f"{before['day'][5:]}: {before[name]:,}" if before.get(name) or (before and totals[name]) else ""
+        )
+        return tile(label, totals[name], meaning, anchor, note)
+
+    return f'<div class="tiles">{"".join(shown(*figure) for figure in figures)}</div>'
 
 
-def _checks(found: dict[str, Any]) -> str:
+def _checks(found: dict[str, Any], anchors: Collection[str]) -> str:
+    """Returns the list of checks. Those with a section in `anchors` are linked to it."""
     checks = found["checks"]
     passed = sum(check["result"] == PASSED for check in checks)
     failed = sum(check["result"] == FAILED for check in checks)
     note = f"{passed} of {len(checks)} checks passed" + (f", {failed} failed" if failed else "")
-    rows = [(Verdict(check["result"]), check["name"], check["text"]) for check in checks]
-    return table(Section("checks", "What was checked", note, ("result", "check", "what was found"), rows))
+    rows = [
+        (
+            Verdict(check["result"]),
+            Link(check["name"], check["anchor"]) if check["anchor"] in anchors else check["name"],
+            Explained(check["text"], check["how"]),
+        )
+        for check in checks
+    ]
+    return table(Section("checks", _CHECKED, note, ("result", "check", "what was found"), rows))
 
 
 def _trend(days: Sequence[dict[str, Any]]) -> str:
@@ -146,7 +171,7 @@ def _trend(days: Sequence[dict[str, Any]]) -> str:
     if any(value for bar in missed for value, _ in bar.parts):
         note += "; below, messages that were not delivered or wait for too long, and lost ones"
         plots += day_plot(missed)
-    return f'<h2 id="trend">The last days</h2><p class="note">{note}</p>{plots}'
+    return f'<h2 id="trend">{_DAYS}</h2><p class="note">{note}</p>{plots}'
 
 
 def _day_colour(day: dict[str, Any]) -> str:
@@ -221,7 +246,7 @@ def _each_queue(found: dict[str, Any]) -> str:
         key = (depth["qm"], depth["queue"])
         parts.append(_one_queue(found, queues[key], names, ways.get(key, []), depth["points"]))
     note = f'<p class="note">the {len(parts)} queues with faults, then the deepest ones</p>'
-    return f'<h2 id="each">Queue by queue</h2>{note}{"".join(parts)}' if parts else ""
+    return f'<h2 id="each">{_EACH}</h2>{note}{"".join(parts)}' if parts else ""
 
 
 def _one_queue(

@@ -9,6 +9,7 @@ from html import escape
 from typing import Any, Final, NamedTuple
 from unicodedata import category
 
+from msmq_fast.protocol.text import counted
 from msmq_fast.spark.lake.summary import ended, undelivered
 
 
@@ -45,6 +46,13 @@ class Link(NamedTuple):
     anchor: str
 
 
+class Explained(NamedTuple):
+    """A text in a table, with a sentence that a page shows on demand."""
+
+    value: str
+    how: str
+
+
 VERDICTS: Final = {
     "ok": "Nothing lost.",
     "lost": "Messages are lost.",
@@ -75,7 +83,8 @@ def _reasons(found: dict[str, Any]) -> Iterator[str]:
     if not found["coverage"]:
         yield "the lake does not record which events it contains"
     if found["counters_differing"]:
-        yield f"{len(found['counters_differing'])} queues differ from the sum of their events"
+        differ = counted(len(found["counters_differing"]), "queue differs", "queues differ")
+        yield f"{differ} from the sum of the events"
     if found["counters_unproven"]:
         yield (
             f"of {found['counters_unproven']} queues the lake has no count, or none of an earlier time, that "
@@ -84,7 +93,7 @@ def _reasons(found: dict[str, Any]) -> Iterator[str]:
     elif found["reconciliation"] and not found["counters_compared"]:
         yield "no queue manager's own counts are in the lake, so nothing was compared with them"
     if gaps := found["sequence_kinds"].get("gap"):
-        yield f"{gaps} gaps in transactional sequences"
+        yield f"{counted(gaps, 'gap')} in transactional sequences"
     partners = {row["sender"] for row in found["reconciliation"]} | {
         row["receiver"] for row in found["reconciliation"]
     }
@@ -422,7 +431,7 @@ _UNSEEN: Final = ("Cc", "Cf", "Cs", "Co", "Cn", "Zl", "Zp")
 
 def cell(value: Any) -> str:
     """Returns a value as display text."""
-    if isinstance(value, Link):
+    if isinstance(value, Link | Explained):
         return cell(value.value)
     if value is None:
         return ""

@@ -8,6 +8,7 @@ from datetime import date
 from typing import Any, Final
 
 from msmq_fast.protocol.exits import CommandError, Exit
+from msmq_fast.protocol.text import counted
 from msmq_fast.spark.lake.checks import checks
 from msmq_fast.spark.lake.layout import Lake
 from msmq_fast.spark.lake.lifecycle import UNDELIVERED
@@ -147,9 +148,10 @@ def undelivered(found: dict[str, Any]) -> Iterator[str]:
         dead = sum(row["dead_lettered"] for row in rows)
         reasons = ", ".join(f"{row['n']} {ended(row['state'], row['reason'])}" for row in rows)
         where = f"{dead} of them are in dead-letter queues" if dead else "none is in a dead-letter queue"
-        yield f"{sum(row['n'] for row in rows)} messages {what}: {reasons} ({where})"
+        yield f"{counted(sum(row['n'] for row in rows), 'message')} {what}: {reasons} ({where})"
     if overdue := found.get("totals", found)["overdue"]:
-        yield f"{overdue} messages wait at their sender or at a router for longer than the time allowed"
+        waits = counted(overdue, "message waits", "messages wait")
+        yield f"{waits} at the sender or at a router for longer than the time allowed"
 
 
 def ended(state: str, reason: str) -> str:
