@@ -5,6 +5,7 @@ import shutil
 import signal
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import hypothesis
@@ -100,6 +101,19 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     return Scheduler(config, log)
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection(session: pytest.Session) -> None:
+    """Of several processes, every other one collects all tests from the last folder on.
+
+    Assertions of a new or changed module are rewritten once, and kept: a process that comes to a module that
+    the other one has had saves that, a third of a minute of a first run.
+    """
+    config = session.config
+    if hasattr(config, "workerinput") and config.args == config.getini("testpaths"):
+        folders = sorted(str(path) for path in Path(__file__).parent.iterdir() if path.is_dir())
+        config.args = folders[:: -1 if config.workerinput["workerid"][-1] in "13579" else 1]
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Refuse marks that name no rule: such a test would seem to prove something."""
     known = {rule.id for document in load_catalogue() for rule in document.rules}
@@ -122,7 +136,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if config.getoption("--turn") is not None:
             _take_turn(config, items)
         return
-    items.sort(key=lambda item: _place(item.nodeid))
+    items.sort(key=lambda item: (_place(item.nodeid), item.path))
     for item, complaint in wrong.items():  # one of several processes cannot stop the run
         item.stash[_WRONG] = complaint
 
