@@ -8,6 +8,7 @@ import base64
 import contextlib
 import glob
 import os
+import shutil
 import signal
 import subprocess
 import time
@@ -23,6 +24,7 @@ SITE = f"CN=Default-First-Site-Name,CN=Sites,{CONFIGURATION}"
 PROGRAMS = ("samba", "samba-tool", "ldapsearch", "ldbmodify", "ldbsearch", "openssl")
 SECOND = "127.0.20.11"
 """The address of `DomainController.second`."""
+_LOG_ON = ("-U", f"CORP\\Administrator%{PASSWORD}")
 _FAKETIME = "/usr/lib/*/faketime/libfaketime.so.1"
 
 
@@ -45,6 +47,43 @@ class DomainController:
         """
         return DomainController(self.folder, SECOND, "run2")
 
+    def replica(self, folder: Path) -> DomainController:
+        """Another domain controller of the domain at the address SECOND, with files of its own. Changes come
+        from one to the other by `replicate` only.
+        """
+        other = DomainController(folder, SECOND)
+        folder.mkdir()
+        other.password_file.write_text(PASSWORD)
+        for name in ("key.pem", "cert.pem"):
+            shutil.copy(self.folder / name, folder / name)
+        given = [f"--option={name}={value}" for name, value in other._options.items()]
+        self._tool(
+            "domain", "join", "CORP.EXAMPLE", "DC", f"--server={self.address}", *_LOG_ON, "-W", "CORP",
+            "--option=workgroup=CORP", "--realm=CORP.EXAMPLE", "--option=realm=CORP.EXAMPLE",
+            "--option=netbios name=dc2", "--dns-backend=NONE", f"--targetdir={folder}", *given,
+        )  # fmt: skip
+        return other
+
+    def replicate(self, source: DomainController) -> None:
+        """Get the changes of another domain controller."""
+        for context in (DOMAIN, CONFIGURATION):
+            self._tool(
+                "drs", "replicate", "--local", self.address, source.address, context, *_LOG_ON,
+                "-s", str(self._config),
+            )  # fmt: skip
+
+    @property
+    def _options(self) -> dict[str, str]:
+        place = self.folder
+        return {
+            "interfaces": f"{self.address}/24",
+            "bind interfaces only": "yes",
+            "ldb:nosync": "yes",
+            "vfs objects": "dfs_samba4,acl_xattr,xattr_tdb",
+            "xattr_tdb:file": f"{place}/xattr.tdb",
+            "posix:eadb": f"{place}/private/eadb.tdb",
+        }
+
     @property
     def ca_file(self) -> Path:
         return self.folder / "cert.pem"
@@ -57,15 +96,7 @@ class DomainController:
         place = self.folder
         place.mkdir(exist_ok=True)
         self.password_file.write_text(PASSWORD)
-        options = {
-            "interfaces": f"{self.address}/24",
-            "bind interfaces only": "yes",
-            "ldb:nosync": "yes",
-            "vfs objects": "dfs_samba4,acl_xattr,xattr_tdb",
-            "xattr_tdb:file": f"{place}/xattr.tdb",
-            "posix:eadb": f"{place}/private/eadb.tdb",
-        }
-        given = [f"--option={name}={value}" for name, value in options.items()]
+        given = [f"--option={name}={value}" for name, value in self._options.items()]
         self._tool(
             "domain", "provision", "--realm=CORP.EXAMPLE", "--domain=CORP", "--server-role=dc",
             "--dns-backend=NONE", "--host-name=dc1", f"--host-ip={self.address}", f"--adminpass={PASSWORD}",

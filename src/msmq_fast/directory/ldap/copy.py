@@ -2,11 +2,19 @@
 
 A complete reading takes as long as the domain is large, and the copy is used meanwhile: what is read replaces
 what was there, object by object, and what has not been read by the end is removed.
+
+Another domain controller may not have got the latest changes yet. After a change of the controller, what has
+changed within the last RECENT_S therefore stays as it is, unless the other controller has a later version: an
+object that was created is not removed, one that was deleted does not come back, and one that was changed
+keeps its values. Versions are compared by ModifyTime, since each controller counts changes for itself.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from typing import Final
 from uuid import UUID
 
 from msmq_fast.directory.filters import Filter
@@ -14,14 +22,26 @@ from msmq_fast.directory.index import ObjectIndex
 from msmq_fast.directory.objects import IDENTIFIER, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 
-__all__ = ["DomainCopy"]
+__all__ = ["RECENT_S", "DomainCopy"]
+
+RECENT_S: Final = 900.0
+"""Seconds within which a change may be missing at another domain controller: sites replicate four times an
+hour at most.
+"""
+_MAX_RECENT: Final = 10_000
 
 
 class DomainCopy:
-    """All objects that message queuing uses. `filled` says that a complete reading has ended."""
+    """All objects that message queuing uses. `filled` says that a complete reading has ended. `monotonic`
+    returns seconds.
+    """
 
-    def __init__(self) -> None:
+    def __init__(self, monotonic: Callable[[], float] = time.monotonic) -> None:
         self.filled = False
+        self._monotonic = monotonic
+        self._recent: OrderedDict[bytes, float] = OrderedDict()  # GUIDs, with the time of the change
+        self._other = False
+        self._held = False
         self._objects = {kind: ObjectIndex(kind) for kind in ObjectType}
         self._seen: set[bytes] | None = None  # GUIDs of what the current reading has found
         self._changed: set[ObjectType] = set()
@@ -34,17 +54,41 @@ class DomainCopy:
         """Return the objects that meet the conditions, in the order of their GUIDs."""
         return self._objects[kind].search(conditions)
 
-    def begin(self) -> None:
-        """Begin a reading, which may be a complete one."""
+    def begin(self, other: bool = False) -> None:
+        """Begin a complete reading. `other`: by another domain controller than what is here."""
         self._seen = set()
+        self._other = other
+        self._held = False
+
+    def touch(self, identifier: UUID) -> None:
+        """Note that an object changes now, or is deleted, at the domain controller in use."""
+        key = identifier.bytes
+        self._recent.pop(key, None)
+        self._recent[key] = self._monotonic()
+        if len(self._recent) > _MAX_RECENT:
+            self._recent.popitem(last=False)
+
+    def _is_newer(self, key: bytes, known: DirectoryObject | None, read: DirectoryObject | None) -> bool:
+        """Whether what is here counts, and not what another domain controller says."""
+        if not self._other or self._monotonic() >= self._recent.get(key, float("-inf")) + RECENT_S:
+            return False
+        if known is not None and read is not None:
+            before, now = known.get("ModifyTime"), read.get("ModifyTime")
+            if before is not None and now is not None and now >= before:
+                return False
+        self._held = True
+        return True
 
     def put(self, item: DirectoryObject) -> None:
         """Add or replace an object."""
         identifier: UUID = item[IDENTIFIER]
         objects = self._objects[item.kind]
+        known = objects.get(identifier)
         if self._seen is not None:
             self._seen.add(identifier.bytes)
-        if objects.get(identifier) != item:
+            if self._is_newer(identifier.bytes, known, item):
+                return
+        if known != item:
             objects.put(item)
             self._changed.add(item.kind)
 
@@ -55,16 +99,20 @@ class DomainCopy:
                 objects.discard(identifier)
                 self._changed.add(kind)
 
-    def end(self, *, complete: bool) -> None:
-        """End a reading. Removes what it has not found, if it was `complete`."""
+    def end(self, *, complete: bool) -> bool:
+        """End a reading. Removes what it has not found, if it was `complete`. Returns whether something that
+        the domain controller says does not count yet.
+        """
         seen, self._seen = self._seen, None
         if seen is None or not complete:
-            return
+            return False
         for kind, objects in self._objects.items():
             for key in objects.others(seen):
-                objects.discard(UUID(bytes=key))
-                self._changed.add(kind)
+                if not self._is_newer(key, objects.get(UUID(bytes=key)), None):
+                    objects.discard(UUID(bytes=key))
+                    self._changed.add(kind)
         self.filled = True
+        return self._held
 
     def take_changed(self) -> set[ObjectType]:
         """Return the types of which objects have changed since the last call."""

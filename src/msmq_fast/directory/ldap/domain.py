@@ -113,12 +113,18 @@ class Domain:
 
     # ---- reading
 
-    def load(self, each: Callable[[list[DirectoryObject]], None] | None = None) -> Changes:
+    def load(
+        self,
+        each: Callable[[list[DirectoryObject]], None] | None = None,
+        begin: Callable[[str], None] | None = None,
+    ) -> Changes:
         """Read all objects of the domain that message queuing uses. `each` is given them in batches; without
-        it they are in the result.
+        it they are in the result. `begin` is told the domain controller before.
         """
         self._link.prefer()
         place = self._place()
+        if begin is not None:
+            begin(place.controller)
         self._forest.look(place.own, place.domain, place.configuration)
         found = Changes(place.controller, place.usn, complete=True)
         self._known = PathIndex()
@@ -142,14 +148,18 @@ class Domain:
         return found
 
     def changes(
-        self, controller: str, usn: int, each: Callable[[list[DirectoryObject]], None] | None = None
+        self,
+        controller: str,
+        usn: int,
+        each: Callable[[list[DirectoryObject]], None] | None = None,
+        begin: Callable[[str], None] | None = None,
     ) -> Changes:
         """Read what has changed since an earlier reading. If another domain controller answers now,
         everything is read again: each counts changes for itself. So it is if the controller was set back.
         """
         place = self._place()
         if place.controller != controller or place.usn < usn:
-            return self.load(each)
+            return self.load(each, begin)
         found = Changes(place.controller, place.usn, complete=False)
         if place.usn == usn:
             return found

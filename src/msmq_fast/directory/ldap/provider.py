@@ -15,7 +15,7 @@ from uuid import UUID
 from msmq_fast.directory.enumerations import MAX_HANDLES, failed
 from msmq_fast.directory.filters import Filter, Sort, equals
 from msmq_fast.directory.ldap.compact import Compactor
-from msmq_fast.directory.ldap.copy import DomainCopy
+from msmq_fast.directory.ldap.copy import RECENT_S, DomainCopy
 from msmq_fast.directory.ldap.domain import Changes, Domain
 from msmq_fast.directory.ldap.requests import Requests
 from msmq_fast.directory.ldap.saved import SavedCopy
@@ -37,6 +37,7 @@ T = TypeVar("T")
 
 _LISTED_PROBLEMS: Final = 5
 _NETBIOS_LENGTH: Final = 15
+_NEVER: Final = float("inf")
 
 
 class Watch(Protocol):
@@ -92,7 +93,7 @@ class LdapDirectory(SearchableDirectory):
         self._intervals = intervals or Intervals()
         self._watch = watch
         self._saved = saved
-        self._copy = DomainCopy()
+        self._copy = DomainCopy(monotonic)
         self._lists: dict[UUID, tuple[str, ...]] = {}
         self._controller = ""
         self._usn = 0
@@ -201,10 +202,12 @@ class LdapDirectory(SearchableDirectory):
             self._worker.tell(self._put_all, [compactor.compact(item) for item in objects])
             self._worker.give_way()
 
-        def look() -> Changes:
-            self._worker.tell(self._copy.begin)
+        def begin(at: str) -> None:
+            self._worker.tell(self._copy.begin, bool(controller) and at != controller)
             self._save(SavedCopy.begin)
-            found = domain.load(each) if complete else domain.changes(controller, usn, each)
+
+        def look() -> Changes:
+            found = domain.load(each, begin) if complete else domain.changes(controller, usn, each, begin)
             if found.complete:
                 self._save(lambda saved: saved.add(found.objects))
                 self._save(lambda saved: saved.end(found.lists))
@@ -268,17 +271,29 @@ class LdapDirectory(SearchableDirectory):
             )
         self._controller, self._usn = changes.controller, changes.usn
         self._put_all(changes.objects)
-        self._copy.end(complete=changes.complete)
+        held = self._copy.end(complete=changes.complete)
         if changes.complete:
             self._lists = dict(changes.lists)
-            self._complete_due = now + self._intervals.complete
+            self._complete_due = now + min(self._intervals.complete, RECENT_S if held else _NEVER)
+        else:
+            for item in changes.objects:
+                self._copy.touch(item[IDENTIFIER])
         for identifier in changes.gone:
-            self._copy.discard(identifier)
+            self._gone(identifier)
         changed = self._copy.take_changed()
         if changed and not changes.complete:
             self._lists.clear()  # a member may have changed; the next use asks again
         for kind in changed:
             self.changed(kind)
+
+    def _put_new(self, item: DirectoryObject) -> None:
+        """Keep an object that this server has changed."""
+        self._copy.touch(item[IDENTIFIER])
+        self._copy.put(item)
+
+    def _gone(self, identifier: UUID) -> None:
+        self._copy.touch(identifier)
+        self._copy.discard(identifier)
 
     def _put_all(self, objects: Iterable[DirectoryObject]) -> None:
         for item in objects:
@@ -346,7 +361,7 @@ class LdapDirectory(SearchableDirectory):
             return failed(as_directory_error(error, item.kind))
 
         def made(found: DirectoryObject) -> Completion[UUID]:
-            self._copy.put(found)
+            self._put_new(found)
             identifier: UUID = found[IDENTIFIER]
             return self._joined(join, identifier).then(lambda _: Completion.of(identifier))
 
@@ -364,14 +379,14 @@ class LdapDirectory(SearchableDirectory):
         values = {name: value for name, value in wanted.items() if name not in kept}
 
         def written(found: DirectoryObject) -> Completion[None]:
-            self._copy.put(found)
+            self._put_new(found)
             return self._joined(join, found[IDENTIFIER])
 
         return self._requests.submit(lambda proceed: self._domain.write(item, values, proceed)).then(written)
 
     def delete(self, item: DirectoryObject, *, join: Join | None = None) -> Completion[None]:
         def deleted(identifier: UUID) -> Completion[None]:
-            self._copy.discard(identifier)
+            self._gone(identifier)
             return self._joined(join, identifier)
 
         return self._requests.submit(lambda proceed: self._domain.delete(item, proceed)).then(deleted)
