@@ -17,7 +17,7 @@ from tests.support.processes.servers import Server, until
 
 __all__ = ["controller"]
 
-pytestmark = [*NEEDS, pytest.mark.long(seconds=90)]
+pytestmark = [*NEEDS, pytest.mark.long(seconds=50)]
 
 LAG_S = 5.0
 """Seconds for which a server asks a controller that lags: five times, with the interval of the members."""
