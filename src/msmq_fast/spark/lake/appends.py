@@ -11,6 +11,7 @@ an append: another mark of the same name, and another schema or protocol.
 from __future__ import annotations
 
 import contextlib
+import errno
 import json
 import os
 import re
@@ -31,6 +32,7 @@ _TRUSTED_S: Final = 3600.0
 """Seconds after which what was known of a log is read anew: it may have lost its oldest files meanwhile."""
 _WRITER: Final = 2
 """The highest version of the protocol for writers that an append here fulfils."""
+_NO_LINKS: Final = (errno.EPERM, errno.EOPNOTSUPP, errno.ENOSYS)
 _PLAIN: Final = re.compile(r"[0-9A-Za-z_=./-]+")
 """Paths that are the same in the log as on the disk."""
 
@@ -107,8 +109,10 @@ class Appends:
             os.link(aside, self._log / f"{version:020d}.json")
         except FileExistsError:
             return False
-        except PermissionError:
-            return None
+        except OSError as error:
+            if error.errno in _NO_LINKS:
+                return None
+            raise
         finally:
             with contextlib.suppress(FileNotFoundError):
                 aside.unlink()
