@@ -11,8 +11,10 @@ from msmq_fast.directory.ldap import names
 from msmq_fast.directory.ldap.copy import RECENT_S
 from msmq_fast.directory.ldap.domain import Domain
 from msmq_fast.directory.ldap.entries import Entry
+from msmq_fast.directory.ldap.interface import BASE
 from msmq_fast.directory.ldap.provider import Intervals, LdapDirectory
 from msmq_fast.directory.objecttypes import ObjectType
+from msmq_fast.directory.results import DirectoryError
 from tests.support.worlds.activedirectory import DOMAIN, ActiveDirectory
 from tests.support.worlds.directories import everything, machine, queue
 from tests.support.worlds.domains import Inline
@@ -125,3 +127,41 @@ def test_when_the_first_controller_is_back(member: Member) -> None:
     assert set(member.look()) == {"old", "made-at-the-second"}
     member.directory.delete(named(member, "made-at-the-second")).result()
     assert set(member.look()) == {"old"}
+
+
+def test_the_members_of_a_list_in_use_are_always_known(member: Member) -> None:
+    """Changes of queues and groups do not make a list unknown: programs send to it meanwhile. What has
+    changed is there with the next look at the domain; while no controller answers, the old members count.
+    """
+    member.directory.create(queue(r"ALPHA\first")).result()
+    member.look()
+    memory = member.link.first
+    path = f"CN=people,CN=Users,{DOMAIN}"
+    memory.add(path, {"objectClass": [b"group"], "member": [names.child("first", PLACE).encode()]})
+    (entry,) = memory.search(path, BASE, "(objectClass=*)", ["objectGUID"])
+    identifier = entry.identifier
+
+    def resolved() -> int:
+        done = member.directory.resolve_list(identifier)
+        assert done.done
+        return len(done.result())
+
+    assert resolved() == 1
+    member.directory.create(queue(r"ALPHA\second")).result()
+    member.look()
+    asked = len(memory.searches)
+    assert resolved() == 1
+    assert len(memory.searches) == asked
+    listed = [names.child(name, PLACE).encode() for name in ("first", "second")]
+    memory.modify(path, {"member": listed})
+    member.look()
+    asked = len(memory.searches)
+    assert resolved() == 2
+    assert len(memory.searches) == asked
+    member.directory.delete(named(member, "first")).result()
+    memory.modify(path, {"member": listed[1:]})
+    member.look()
+    assert resolved() == 1
+    memory.delete(path)
+    member.look()
+    assert isinstance(member.directory.resolve_list(identifier).exception(), DirectoryError)

@@ -60,7 +60,8 @@ class Changes:
     """Objects of the domain, and how to go on from here.
 
     `complete` says that `objects` are all objects of the domain. `usn` is the position in the changes of the
-    domain controller `controller`, for `Domain.changes`. `problems` has a line for each malformed entry.
+    domain controller `controller`, for `Domain.changes`. `lists_changed` says that the members of lists may
+    have changed, of which `lists` has none then. `problems` has a line for each malformed entry.
     """
 
     controller: str
@@ -69,6 +70,7 @@ class Changes:
     objects: list[DirectoryObject] = field(default_factory=list)
     gone: list[UUID] = field(default_factory=list)
     lists: dict[UUID, tuple[str, ...]] = field(default_factory=dict)
+    lists_changed: bool = False
     problems: list[str] = field(default_factory=list)
 
 
@@ -173,6 +175,7 @@ class Domain:
             for entry in entries:
                 self._decode(kind, entry, place, found)
         self._follow_computers(place, usn + 1, found)
+        found.lists_changed = Lists(self._forest, place.domain).changed(usn + 1)
         found.gone = list(self._deleted(place, usn + 1))
         return found
 

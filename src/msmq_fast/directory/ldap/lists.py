@@ -80,6 +80,15 @@ class Lists:
                         left.append(path)
         return found
 
+    def changed(self, usn: int) -> bool:
+        """Whether a group or an alias of the own domain has changed, or was deleted as far as the account may
+        see that, since this number of changes.
+        """
+        groups = names.any_of([_LISTS, "(objectClass=msMQ-Custom-Recipient)"])
+        condition = f"(&{groups}(uSNChanged>={usn}))"
+        found = self._forest.search(self._domain, condition, ["objectGUID"], deleted=True)
+        return any(True for _ in found)
+
     def find(self, identifier: UUID) -> Entry:
         """Return the list with this GUID. Raises DirectoryError."""
         try:

@@ -5,8 +5,10 @@ memory, changes go to a domain controller.
 from __future__ import annotations
 
 import logging
+from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from ipaddress import ip_address
 from typing import Any, Final, Protocol, TypeVar
 from urllib.parse import urlsplit
@@ -37,6 +39,7 @@ T = TypeVar("T")
 
 _LISTED_PROBLEMS: Final = 5
 _NETBIOS_LENGTH: Final = 15
+_REVIEWED: Final = 100  # lists in use that are asked for after each change of a group
 _NEVER: Final = float("inf")
 
 
@@ -95,6 +98,7 @@ class LdapDirectory(SearchableDirectory):
         self._saved = saved
         self._copy = DomainCopy(monotonic)
         self._lists: dict[UUID, tuple[str, ...]] = {}
+        self._used: OrderedDict[UUID, None] = OrderedDict()  # lists, the latest at the end
         self._controller = ""
         self._usn = 0
         self._reading: Completion[None] | None = None
@@ -281,8 +285,8 @@ class LdapDirectory(SearchableDirectory):
         for identifier in changes.gone:
             self._gone(identifier)
         changed = self._copy.take_changed()
-        if changed and not changes.complete:
-            self._lists.clear()  # a member may have changed; the next use asks again
+        if changes.lists_changed or (changes.gone and not changes.complete):
+            self._review_lists()
         for kind in changed:
             self.changed(kind)
 
@@ -408,6 +412,10 @@ class LdapDirectory(SearchableDirectory):
         return DirectoryObject.trusted(item.kind, values)
 
     def resolve_list(self, identifier: UUID, domain: str = "") -> Completion[tuple[str, ...]]:
+        self._used[identifier] = None
+        self._used.move_to_end(identifier)
+        if len(self._used) > _REVIEWED:
+            self._lists.pop(self._used.popitem(last=False)[0], None)
         found = self._lists.get(identifier)
         if found is not None:
             return Completion.of(found)
@@ -417,6 +425,22 @@ class LdapDirectory(SearchableDirectory):
             return Completion.of(members)
 
         return self._requests.submit(lambda _: self._domain.members(identifier)).then(resolved)
+
+    def _review_lists(self) -> None:
+        """Ask for the members of the lists that programs use, since members may have changed. Until there is
+        an answer, the old members count. Other lists are asked for when they are used.
+        """
+        self._lists = {key: members for key, members in self._lists.items() if key in self._used}
+        for identifier in list(self._lists):
+            done = self._worker.submit(partial(self._domain.members, identifier))
+            done.add_done_callback(partial(self._reviewed, identifier))
+
+    def _reviewed(self, identifier: UUID, done: Completion[tuple[str, ...]]) -> None:
+        error = done.exception()
+        if error is None:
+            self._lists[identifier] = done.result()
+        elif isinstance(error, DirectoryError) and error.result is not DirectoryOperationResult.NOT_CONNECTED:
+            self._lists.pop(identifier, None)
 
     def machine_sid(self, computer: str) -> Completion[str]:
         known = SearchableDirectory.read(
