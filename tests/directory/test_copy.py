@@ -76,10 +76,18 @@ def test_an_index_of_many_objects_stays_in_order() -> None:
     assert (len(found), found) == (2_000, sorted(found))
     odd = list(index.search((Condition("Label", Operator.EQUALS, "odd"),)))
     assert len(odd) == 1_000
+    for after in (found[0], found[1_000], UUID(int=found[1_000].int + 1), found[-1]):
+        rest = index.search((Condition(IDENTIFIER, Operator.GREATER_THAN, after),))
+        assert [item[IDENTIFIER] for item in rest] == [one for one in found if one > after]
     (one,) = index.search((equals("Pathname", "PC\\Q7"),))
     assert one["Pathname"] == "pc\\q7"
     index.put(queue(7).changed({"Pathname": "pc\\renamed"}))
     assert not list(index.search((equals("Pathname", "pc\\q7"),)))
+    before = index.search((Condition("Pathname", Operator.GREATER_THAN, "pc\\q8"),))
+    index.put(queue(8).changed({"Pathname": "pc\\z"}))
+    index.discard(queue(81).identifier or UUID(int=0))
+    paths = {item["Pathname"] for item in before}
+    assert ("pc\\z" in paths, "pc\\q81" in paths) == (False, True)  # as it was
 
 
 def test_controllers_are_left_alone_for_longer_and_longer() -> None:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic
@@ -13,14 +12,14 @@ MAX_HANDLES = 1024
 
 
 class Enumerations:
-    """The open enumerations by handle. Each holds its remaining objects; objects are immutable, so this is a
-    snapshot.
+    """The open enumerations by handle. Each yields objects as they were when it was opened: those that
+    `begin` is given must not change.
     """
 
     def __init__(self, limit: int = MAX_HANDLES) -> None:
         self._limit = limit
         self._last = 0
-        self._open: dict[int, tuple[object, deque[DirectoryObject]]] = {}
+        self._open: dict[int, tuple[object, Iterator[DirectoryObject]]] = {}
 
     def __len__(self) -> int:
         return len(self._open)
@@ -32,7 +31,7 @@ class Enumerations:
         if len(self._open) >= self._limit:
             return failed(generic(f"{self._limit} enumerations are open, the most that the directory allows"))
         self._last += 1
-        self._open[self._last] = (owner, deque(items))
+        self._open[self._last] = (owner, iter(items))
         return Completion.of(self._last)
 
     def next(self, handle: int) -> Completion[DirectoryObject]:
@@ -42,9 +41,10 @@ class Enumerations:
         if handle not in self._open:
             return failed(generic(f"there is no enumeration {handle}"))
         _owner, left = self._open[handle]
-        if not left:
+        item = next(left, None)
+        if item is None:
             return failed(DirectoryError(DirectoryOperationResult.END_OF_DATA, "the enumeration has ended"))
-        return Completion.of(left.popleft())
+        return Completion.of(item)
 
     def end(self, handle: int) -> Completion[None]:
         """Close an enumeration. Fails with GenericError if no open enumeration has this handle."""

@@ -108,14 +108,17 @@ class Sort:
 
 def arrange(
     kind: ObjectType, items: Iterable[DirectoryObject], order: Sequence[Sort]
-) -> list[DirectoryObject]:
-    """Return the objects in the requested order. The sort is stable.
+) -> Iterable[DirectoryObject]:
+    """Return the objects in the requested order; `items` itself if none is requested. The sort is stable.
 
     An object without the attribute sorts before every other. Raises ValueError if the type does not have an
     attribute to sort by.
     """
+    sorts = sorted((sort for sort in order if sort.priority), key=lambda sort: sort.priority)
+    if not sorts:
+        return items
     arranged = list(items)
-    for sort in sorted((sort for sort in order if sort.priority), key=lambda sort: sort.priority):
+    for sort in sorts:
         known = attribute_kind(kind, sort.attribute)
 
         def key(item: DirectoryObject, name: str = sort.attribute, known: Any = known) -> tuple[bool, Any]:

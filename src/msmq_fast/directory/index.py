@@ -4,12 +4,12 @@ looked up.
 
 from __future__ import annotations
 
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections.abc import Collection, Iterator
 from typing import Any
 from uuid import UUID
 
-from msmq_fast.directory.filters import Filter, Operator, predicate, wanted_value
+from msmq_fast.directory.filters import Condition, Filter, Operator, predicate, wanted_value
 from msmq_fast.directory.objects import ATTRIBUTES, IDENTIFIER, RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
 
@@ -114,22 +114,29 @@ class ObjectIndex:
         return (found,) if isinstance(found, bytes) else found
 
     def search(self, conditions: Filter) -> Iterator[DirectoryObject]:
-        """Yield the objects that meet all conditions, in the order of their GUIDs. Raises ValueError if a
-        condition does not fit the object type.
+        """Return the objects that meet all conditions now, in the order of their GUIDs; objects are compared
+        as the iterator reaches them. Raises ValueError if a condition does not fit the object type.
         """
         holds = predicate(self._kind, conditions)
-        for key in self._candidates(conditions):
-            item = self._objects.get(key)
-            if item is not None and holds(item):
-                yield item
+        return filter(holds, list(map(self._objects.__getitem__, self._candidates(conditions))))
 
     def _candidates(self, conditions: Filter) -> Collection[bytes]:
         for condition in conditions:
             if condition.operator is not Operator.EQUALS:
                 continue
             if condition.attribute == IDENTIFIER:
-                return [wanted_value(self._kind, condition)]
+                key = wanted_value(self._kind, condition)
+                return [key] if key in self._objects else []
             if condition.attribute in self._by:
                 return sorted(self._holders(condition.attribute, wanted_value(self._kind, condition)))
         self._arrange()
-        return self._order
+        after = max((self._first(condition) for condition in conditions), default=0)
+        return self._order[after:] if after else self._order
+
+    def _first(self, condition: Condition) -> int:
+        """Return the place in the order from which on objects may meet a condition: a page of a long list is
+        found without its predecessors.
+        """
+        if condition.attribute == IDENTIFIER and condition.operator is Operator.GREATER_THAN:
+            return bisect_right(self._order, wanted_value(self._kind, condition))
+        return 0
