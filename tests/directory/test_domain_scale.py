@@ -1,42 +1,45 @@
-"""A domain with many queues: what the copy of it costs, on a small scale; `bench.domain` has the bounds."""
+"""A domain with 100,000 queues: what its copy costs a server, by the measurements of `bench.domain`."""
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 
 import pytest
 
-from bench.domain import LOOKUP_US, measure
-from msmq_fast.config.sections.directory import DirectoryConfig
-from tests.support.processes.domain import NEEDS, controller
-from tests.support.processes.samba import DOMAIN, DomainController
+from bench.domain import DELAY_S, FILL_S, LOOKUP_US, MEMORY_MIB, domain_config, domain_of_queues, measure
+from msmq_fast.directory.ldap.schema import wanted_attributes
+from msmq_fast.directory.objecttypes import ObjectType
+from tests.support.processes.bulkqueues import PYTHON
+from tests.support.processes.domain import ADDRESS, NEEDS
 
-__all__ = ["controller"]
+pytestmark = [
+    pytest.mark.timeout(3_600),  # of two such marks, the first counts
+    *NEEDS,
+    pytest.mark.needs(PYTHON),
+    pytest.mark.long(seconds=700),
+]
 
-pytestmark = [*NEEDS, pytest.mark.long(seconds=120), pytest.mark.timeout(600)]
+QUEUES = 100_000
+NOISE = 4.0
+"""The bench wants 1.2, on a machine without other work. At a load average of 12 on two cores, a pair of
+windows had 0.7: p99 of 12.8 ms without, 9.0 ms with a reading. There, other work costs more than the reading.
+"""
 
-QUEUES = 2_000
 
-
-def test_the_copy_is_small_and_holds_nothing_up(controller: DomainController, tmp_path: Path) -> None:
-    controller.computer("BENCH")
-    lines = [f"dn: CN=msmq,{controller.computer('BULK')}\nchangetype: add\nobjectClass: mSMQConfiguration\n"]
-    lines += [
-        f"dn: CN=orders-{number},CN=msmq,CN=BULK,CN=Computers,{DOMAIN}\nchangetype: add\n"
-        f"objectClass: mSMQQueue\nmSMQLabelEx: Orders of branch {number}\nmSMQQueueQuota: {number}\n"
-        for number in range(QUEUES)
-    ]
-    controller.ldif("\n".join(lines), timeout=300)
-    config = DirectoryConfig(
-        mode="domain",
-        url=(controller.url,),
-        user=controller.administrator,
-        password_file=controller.password_file,
-        ca_file=controller.ca_file,
-    )
-    outcome = measure(config, tmp_path, readings=1)
-    print(outcome)  # the times of messages say more about a machine with other work than about the reading
+def test_100_000_queues(tmp_path: Path) -> None:
+    with domain_of_queues(tmp_path / "dc", ADDRESS, QUEUES) as controller:
+        begun = time.monotonic()
+        found = controller.search(
+            "(objectClass=mSMQQueue)", *wanted_attributes(ObjectType.QUEUE), timeout=600
+        )
+        plain_s = time.monotonic() - begun  # what ldapsearch needs for the same entries on this machine now
+        assert len(found) == QUEUES
+        outcome = measure(domain_config(controller), tmp_path, readings=1)
+    print(outcome, plain_s)
     assert outcome.objects >= QUEUES
+    assert outcome.fill_s < max(FILL_S, 2 * plain_s)
+    assert outcome.delay_s < max(DELAY_S, outcome.plain_ready_s)  # a start is as long as other work makes it
+    assert outcome.memory_mib < MEMORY_MIB
     assert outcome.lookup_us < LOOKUP_US
-    assert outcome.memory_mib < 5 + QUEUES * 1.6 / 1024  # what 100,000 queues may need, and the connection
-    assert outcome.messages > 0
+    assert outcome.ratio < NOISE

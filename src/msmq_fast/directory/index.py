@@ -48,9 +48,9 @@ class ObjectIndex:
         """Return the keys of the objects that are not in `keys`."""
         return list(self._objects.keys() - keys)
 
-    def put(self, item: DirectoryObject) -> None:
-        """Add an object, or replace the one with the same GUID."""
-        key = item[IDENTIFIER].bytes
+    def put(self, item: DirectoryObject) -> bytes:
+        """Add an object, or replace the one with the same GUID. Returns its key."""
+        key: bytes = item[IDENTIFIER].bytes
         known = self._objects.get(key)
         if known is not None:
             self._unlink(key, known)
@@ -66,6 +66,7 @@ class ObjectIndex:
                     holders.add(key)
                 elif holders != key:
                     found[value] = {holders, key}
+        return key
 
     def discard(self, identifier: UUID) -> None:
         """Remove the object with this GUID, if there is one."""

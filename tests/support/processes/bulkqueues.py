@@ -2,11 +2,11 @@
 
 1. Samba's own modules write a few computers, each with its mSMQConfiguration, and one queue.
 2. The file of the domain is opened without these modules, which cost 60 ms an object: only the key-value
-   store is left. Its list of indexed attributes is taken away, since each addition to an index copies the
-   whole list of the objects there.
+   store is left. Its indexes are taken away, since each addition to one copies the whole list of the objects
+   there.
 3. All other queues are copies of that queue with names, GUIDs and labels of their own, in one transaction.
-4. The list of indexed attributes is put back, with the schema, so that the store makes all indexes anew with
-   the keys that Samba looks for.
+4. The indexes are put back, with the schema, so that the store makes all of them anew with the keys that
+   Samba looks for.
 
 Copies keep the change number of the first queue: the controller's count of changes is in another file, and
 a reading of changes must not find what is above it.
@@ -34,7 +34,8 @@ _PLACE: Final = f"CN=Computers,{_DOMAIN}"
 _QUEUE: Final = f"CN=orders-0,CN=msmq,CN=BULK0,{_PLACE}"
 _OWN: Final = ("distinguishedName", "dn", "objectGUID", "cn", "name", "mSMQLabelEx")
 """Attributes that a copy has of its own."""
-_INDEXED: Final = "@IDXATTR"
+_INDEXES: Final = ("@IDXATTR", "@IDXONE")
+"""The indexed attributes, and the index of children. That of names stays: its lists have one object each."""
 
 
 def add_queues(controller: DomainController, count: int, timeout: float = 1_200) -> None:
@@ -77,15 +78,15 @@ def _fill(folder: Path, count: int) -> None:
     (first,) = raw.search(_QUEUE, ldb.SCOPE_BASE, attrs=["*"])
     kept: dict[str, Any] = {name: list(first[name]) for name in first if name not in _OWN}
     (indexes,) = raw.search("@INDEXLIST", ldb.SCOPE_BASE)
-    indexed = list(indexes[_INDEXED])
 
-    def index(attributes: list[bytes], flag: int) -> None:
+    def set_indexes(kept: dict[str, list[bytes]]) -> None:
         change = ldb.Message(ldb.Dn(raw, "@INDEXLIST"))
-        change[_INDEXED] = ldb.MessageElement(attributes, flag, _INDEXED)
+        for name in _INDEXES:
+            change[name] = ldb.MessageElement(kept.get(name, []), ldb.FLAG_MOD_REPLACE, name)
         raw.modify(change)
 
     raw.transaction_start()
-    index([], ldb.FLAG_MOD_DELETE)
+    set_indexes({})
     for number, guid in enumerate(_guids(count - 1), start=1):
         name = f"orders-{number}"
         message = ldb.Message(ldb.Dn(raw, f"CN={name},CN=msmq,CN=BULK{number % COMPUTERS},{_PLACE}"))
@@ -94,7 +95,7 @@ def _fill(folder: Path, count: int) -> None:
             message[attribute] = ldb.MessageElement(value, ldb.FLAG_MOD_ADD, attribute)
         raw.add(message)
     dsdb._dsdb_set_schema_from_ldb(raw, whole, False)  # from now on, keys of indexes are Samba's
-    index(indexed, ldb.FLAG_MOD_REPLACE)
+    set_indexes({name: list(indexes[name]) for name in _INDEXES})
     raw.transaction_commit()
 
 

@@ -263,13 +263,15 @@ class DomainController:
             )
         return path
 
-    def search(self, condition: str, *attributes: str, base: str = DOMAIN) -> list[dict[str, list[bytes]]]:
+    def search(
+        self, condition: str, *attributes: str, base: str = DOMAIN, timeout: float = 60
+    ) -> list[dict[str, list[bytes]]]:
         """What another program reads: the attributes of each entry, with their values."""
         found = subprocess.run(
             ["ldapsearch", "-LLL", "-o", "ldif-wrap=no", "-x", "-ZZ", "-H", self.url, "-b", base,
              "-D", self.administrator, "-w", PASSWORD, "-E", "pr=1000/noprompt", condition, *attributes],
             env={**os.environ, "LDAPTLS_CACERT": str(self.ca_file)},
-            check=True, capture_output=True, timeout=60,
+            check=True, capture_output=True, timeout=timeout,
         )  # fmt: skip
         entries: list[dict[str, list[bytes]]] = []
         for block in found.stdout.split(b"\n\n"):

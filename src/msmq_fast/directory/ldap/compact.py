@@ -10,7 +10,15 @@ from msmq_fast.directory.values import Value
 
 __all__ = ["Compactor"]
 
-_REPEATED: Final = ("Security", "Type", "SiteIdentifierList", "OperatingSystemVersion", "QueueManagerVersion")
+_REPEATED: Final = (
+    "Security",
+    "Type",
+    "Quota",
+    "JournalQuota",
+    "SiteIdentifierList",
+    "OperatingSystemVersion",
+    "QueueManagerVersion",
+)
 _PATH, _FROM_PATH, _PREFIX = "FullPath", "DirectoryPath", "LDAP://"
 
 

@@ -83,14 +83,14 @@ class DomainCopy:
         """Add or replace an object."""
         identifier: UUID = item[IDENTIFIER]
         objects = self._objects[item.kind]
+        key = identifier.bytes
         known = objects.get(identifier)
-        if self._seen is not None:
-            self._seen.add(identifier.bytes)
-            if self._is_newer(identifier.bytes, known, item):
-                return
-        if known != item:
-            objects.put(item)
+        held = self._seen is not None and self._is_newer(key, known, item)
+        if known != item and not held:
+            key = objects.put(item)  # the same object in both, to save memory
             self._changed.add(item.kind)
+        if self._seen is not None:
+            self._seen.add(key)
 
     def discard(self, identifier: UUID) -> None:
         """Remove an object, if it is there."""
