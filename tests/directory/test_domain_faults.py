@@ -36,6 +36,8 @@ pytestmark = [
 
 PATIENCE = 40.0
 """Seconds until a command that needs the directory says so: it may have to wait for others that time out."""
+MIGRATION = 100.0
+"""Seconds until `domain join` says so: the next entry of a search may take 60 s."""
 SLOWEST = 4.0
 """Seconds that a message may take which needs no directory; a time-out of libldap is 5 s or more."""
 HEALED = 60.0
@@ -107,7 +109,8 @@ class PublicQueue:
         alpha, beta = self.world.alpha, self.world.beta
         self.kind = str(uuid5(_NAMES, self.mark))
         words = (rf"Pathname=BETA\q-{self.mark}", f"Label=Label {self.mark}", f"Type={self.kind}")
-        beta.ok("directory", "create", "Queue", *words)
+        create = ("directory", "create", "Queue", *words)
+        until(lambda: beta.run(*create).returncode == 0, timeout=HEALED)
         self.guid = str(beta.ok("queue", "show", rf"BETA\q-{self.mark}")[0]["guid"])
         until(lambda: known(alpha, self.guid), timeout=HEALED)
 
@@ -145,7 +148,7 @@ class DistributionList:
 
     def before(self) -> None:
         alpha, beta = self.world.alpha, self.world.beta
-        beta.ok("queue", "create", rf"BETA\l-{self.mark}")
+        until(lambda: _there(beta, rf"BETA\l-{self.mark}"), timeout=HEALED)
         guid = str(beta.ok("queue", "show", rf"BETA\l-{self.mark}")[0]["guid"])
         beta.ok("queue", "create", f"aliased-{self.mark}")
         until(lambda: known(alpha, guid), timeout=HEALED)
@@ -232,7 +235,7 @@ class Route:
         self.world, self.queue, self.mark = world, rf"BETA\r-{mark}", mark
 
     def before(self) -> None:
-        self.world.beta.ok("queue", "create", self.queue)
+        until(lambda: _there(self.world.beta, self.queue), timeout=HEALED)
         self.guid = str(self.world.beta.ok("queue", "show", self.queue)[0]["guid"])
         until(lambda: known(self.world.alpha, self.guid), timeout=HEALED)
         until(lambda: known(self.world.gate, self.guid), timeout=HEALED)
@@ -360,7 +363,7 @@ def test_a_migration_is_interrupted(controller: DomainController, tmp_path: Path
     joining = Pending(*words, environment=server.environment)
     until(lambda: controller.search("(objectClass=mSMQQueue)", "cn", base=path), timeout=30)
     with broken(fault, controller):
-        code, _, complaint = joining.end(PATIENCE)
+        code, _, complaint = joining.end(MIGRATION)
         if fault != "clock":
             assert (code != 0, b"the command can be repeated" in complaint) == (True, True), complaint
             assert complaint.count(b"\n") == 1, complaint
