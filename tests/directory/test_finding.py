@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Sequence
 
@@ -114,6 +115,22 @@ def test_the_list_is_looked_up_again() -> None:
     assert known.candidates() == ["ldap://b", "ldap://a"]
     known.failed("ldap://b", "it is off")
     assert "DNS does not answer" in known.explain()
+
+
+def test_a_second_thread_waits_for_the_first_look() -> None:
+    """The reading of the domain and the watch of its changes begin at the same time."""
+    second: list[list[str]] = []
+    thread = threading.Thread(target=lambda: second.append(known.candidates()))
+
+    def look() -> list[str]:
+        thread.start()
+        thread.join(0.2)  # it would end at once if it did not wait
+        return ["ldap://a"]
+
+    known = Controllers((), find=look)
+    assert known.candidates() == ["ldap://a"]
+    thread.join(10)
+    assert second == [["ldap://a"]]
 
 
 class Pings:

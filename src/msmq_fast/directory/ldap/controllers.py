@@ -71,6 +71,7 @@ class Controllers:
         self._uniform = uniform
         self._failures: dict[str, _Failures] = {}
         self._lock = threading.Lock()
+        self._looking = threading.Lock()
         self._current = ""
 
     @property
@@ -101,15 +102,21 @@ class Controllers:
 
     def _look(self) -> None:
         """The Directory Server List Update Timer of MS-MQDMPR 3.1.3, whose period no document states."""
-        if self._find is None:
-            return
+        if self._find is None or not self._looking.acquire(blocking=not self._urls):
+            return  # another thread looks; what was found before may be used meanwhile
+        try:
+            self._look_if_due(self._find)
+        finally:
+            self._looking.release()
+
+    def _look_if_due(self, find: Callable[[], Sequence[str]]) -> None:
         now = self._monotonic()
         period = FOUND_FOR if self._current else LOOK_AGAIN
         if self._found_at is not None and now < self._found_at + period:
             return
         self._found_at = now
         try:
-            found = tuple(self._find())
+            found = tuple(find())
         except OSError as error:  # those that were found before may still be right
             self._not_found = str(error)
             return
