@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -150,6 +152,34 @@ def test_a_table_of_a_newer_protocol_is_left_to_deltalake(tmp_path: Path) -> Non
     said = [entry.get("engineInfo", "") for entry in DeltaTable(things.uri).history(2)]
     assert all(said)
     assert numbers(str(tmp_path)) == [1, 2, 3]
+
+
+def test_a_table_that_is_made_anew_gets_no_commit_behind_its_end(tmp_path: Path) -> None:
+    root = str(tmp_path)
+    things = table(root)
+    for number in range(3):
+        things.commit([land(root, f"a{number}", [number])], SCHEMA, marks=[Mark("run", number)])
+    shutil.rmtree(things.uri)
+    table(root).commit([land(root, "b", [7])], SCHEMA)
+    with contextlib.suppress(Conflict):  # deltalake judges
+        things.commit([land(root, "c", [8])], SCHEMA, marks=[Mark("run", 3)])
+    log = [int(path.stem) for path in Path(f"{things.uri}/_delta_log").glob("*.json")]
+    assert sorted(log) == list(range(len(log)))
+
+
+def test_a_protocol_that_changes_meanwhile_is_noticed(tmp_path: Path) -> None:
+    """Also if deltalake cannot commit the batch that meets the change."""
+    root = str(tmp_path)
+    things = table(root)
+    things.commit([land(root, "a", [1])], SCHEMA, marks=[Mark("run", 1)])
+    assert things.commit([land(root, "b", [2])], SCHEMA, marks=[Mark("run", 2)])
+    DeltaTable(things.uri).alter.add_constraint({"positive": "number > 0"})
+    table(root).commit([], SCHEMA, marks=[Mark("run", 3)])
+    assert not things.commit([land(root, "c", [3])], SCHEMA, marks=[Mark("run", 3)])
+    assert things.commit([land(root, "d", [4])], SCHEMA, marks=[Mark("run", 4)])
+    (newest,) = DeltaTable(things.uri).history(1)
+    assert newest.get("engineInfo")
+    assert numbers(root) == [1, 2, 4]
 
 
 def test_writers_and_a_compaction_at_once(root: str) -> None:

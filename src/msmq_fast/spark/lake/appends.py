@@ -84,6 +84,8 @@ class Appends:
             return None
         if not all(_PLAIN.fullmatch(file.path) for file in added):
             return None
+        if not (self._log / f"{self._version:020d}.json").exists():  # the table was deleted or made anew
+            return None
         text = _commit(added, marks)
         while (self._version + 2) % CHECKPOINT_EVERY:
             last = self._marks[marks[0].name] if marks else None
@@ -98,6 +100,7 @@ class Appends:
                 self._marks = {**self._marks, **{mark.name: mark.number for mark in marks}}
                 return True
             if not self._read(self._version):
+                self._able = False  # what is known of the table is no longer right
                 return None
         return None
 
