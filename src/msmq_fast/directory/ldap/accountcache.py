@@ -40,7 +40,9 @@ MAX_ASKED: Final = 100
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """What is known about the groups of an account. `logon` is None if the domain does not know it."""
+    """What is known about the groups of an account. `logon` is None if the domain does not know it, or cannot
+    say its groups.
+    """
 
     at: float
     logon: DomainLogon | None
@@ -249,17 +251,18 @@ class AccountCache:
         return learnt
 
     def _note(self, account: Sid, done: Completion[DomainLogon]) -> None:
-        """Keep an answer about the groups of an account."""
+        """Keep an answer about the groups of an account. An account whose groups the domain controller cannot
+        say, such as one with too many, does not keep it from being asked about others.
+        """
         error, now = done.exception(), self._monotonic()
-        if error is None:
-            groups = _Groups(now, done.result())
-            self._domains |= {done.result().domain}
-        elif isinstance(error, DirectoryError) and error.result is DirectoryOperationResult.OBJECT_NOT_FOUND:
-            groups = _Groups(now, None)
-        else:
+        if error is not None:
             _log.debug("the groups of %s are not known: %s", account, error)
+        if _is_absent(error):
             self._groups_quiet_until = now + _RETRY_S
             return
+        if error is None:
+            self._domains |= {done.result().domain}
+        groups = _Groups(now, None if error is not None else done.result())
         self._groups_quiet_until = 0.0
         before = self._groups.pop(account, None)
         self._groups[account] = groups

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
 from msmq_fast.directory.enumerations import failed
-from msmq_fast.directory.results import DirectoryError, generic
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic
 from msmq_fast.store.completion import Completion
 
 __all__ = ["Post", "ThreadWorker", "Worker"]
@@ -69,7 +69,8 @@ class ThreadWorker:
         try:
             self._waiting.put_nowait(run)
         except queue.Full:
-            return failed(generic("too many operations wait for the domain controller"))
+            reason = "too many operations wait for the domain controller"
+            return failed(DirectoryError(DirectoryOperationResult.NOT_CONNECTED, reason))
         return done
 
     def tell(self, function: Callable[..., None], *arguments: object) -> None:
