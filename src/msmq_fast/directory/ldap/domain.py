@@ -206,16 +206,20 @@ class Domain:
                 raise generic(f"the domain controller does not say its {attribute}")
             return value.decode()
 
-        controller = text("dsServiceName")
-        return _Place(
-            root,
-            controller,
-            text("defaultNamingContext"),
-            text("configurationNamingContext"),
-            text("rootDomainNamingContext"),
-            names.parts(controller)[3],
-            int(text("highestCommittedUSN")),
-        )
+        try:
+            controller = text("dsServiceName")
+            return _Place(
+                root,
+                controller,
+                text("defaultNamingContext"),
+                text("configurationNamingContext"),
+                text("rootDomainNamingContext"),
+                names.parts(controller)[3],
+                int(text("highestCommittedUSN")),
+            )
+        except (ValueError, IndexError) as error:
+            reason = f"what the domain controller says about itself is malformed: {error}"
+            raise generic(_one_line(reason)) from None
 
     def _entries(self, kind: ObjectType, place: _Place, usn: int) -> Iterable[Entry]:
         conditions = [f"(objectClass={CLASSES[kind]})"]

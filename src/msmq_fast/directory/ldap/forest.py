@@ -75,8 +75,12 @@ class Forest:
         attributes = ["nCName", "systemFlags"]
         base = f"CN=Partitions,{configuration}"
         for entry in self._link.search(base, SUBTREE, "(objectClass=crossRef)", attributes):
-            if int(entry.first("systemFlags") or 0) & _DOMAIN:
-                found.add((entry.first("nCName") or b"").decode().casefold())
+            try:
+                flags = int(entry.first("systemFlags") or 0)
+            except ValueError:
+                continue
+            if flags & _DOMAIN:
+                found.add((entry.first("nCName") or b"").decode("utf-8", "replace").casefold())
         return len(found)
 
     def search(
