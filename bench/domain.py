@@ -184,16 +184,15 @@ def _count(directory: LdapDirectory) -> int:
     return directory.count(ObjectType.QUEUE) or 0
 
 
-def _ready_s(directory: Path, settings: str) -> float:
-    """Seconds of a start, the least of several: other work on the machine only adds to it."""
-    taken = []
-    with Server(directory, queues=(_QUEUE,), settings=settings) as server:
-        taken.append(server.ready_s)
-        for _ in range(_STARTS - 1):
-            server.stop()
+def _ready_s(*servers: Server) -> list[float]:
+    """Seconds of a start of each server, in turns, the least of several: other work only adds to it."""
+    taken: list[list[float]] = [[] for _ in servers]
+    for _ in range(_STARTS):
+        for server, found in zip(servers, taken, strict=True):
             server.start()
-            taken.append(server.ready_s)
-    return min(taken)
+            found.append(server.ready_s)
+            server.stop()
+    return list(map(min, taken))
 
 
 def _window(sent: Sequence[tuple[float, float]], begin: float, end: float, *, reading: bool) -> Window:
@@ -206,21 +205,24 @@ def _window(sent: Sequence[tuple[float, float]], begin: float, end: float, *, re
 
 def measure(config: DirectoryConfig, directory: Path, *, readings: int = 3) -> Outcome:
     """Measure a domain: the first reading, and `readings` more beside messages, a minute apart."""
-    plain_ready_s = _ready_s(directory, '[server]\nname = "BENCH"\n')
+    plain = Server(directory, queues=(_QUEUE,), settings='[server]\nname = "BENCH"\n')
     server = Server(directory, queues=(_QUEUE,), settings=_settings(config))
-    server.run("domain", "join", "--config", str(server.config), "--data", str(server.data))
-    starts = []
-    for _ in range(_STARTS - 1):
-        server.start()
-        starts.append(server.ready_s)
-        server.stop()
+    try:
+        server.run("domain", "join", "--config", str(server.config), "--data", str(server.data))
+        plain_ready_s, ready_s = _ready_s(plain, server)
+    except BaseException:
+        server.remove()
+        raise
+    finally:
+        plain.remove()
+    (server.data / "domain.copy").unlink(missing_ok=True)  # a start may have been long enough for a reading
+    earlier = len(_readings(server.log))
     with server:
         before = server.sample().rss_anon
-        ready_s = min(*starts, server.ready_s)
-        first = _wait(server, 1, 600)[0]
+        first = _wait(server, earlier + 1, 600)[earlier]
         memory = server.sample().rss_anon - before  # before messages are kept
         with _sending(server.socket) as sent:
-            spans = _wait(server, 1 + readings, readings * 120 + 120)[1:]
+            spans = _wait(server, earlier + 1 + readings, readings * 120 + 120)[earlier + 1 :]
             time.sleep(2)
     windows = []
     last = sent[0][0]
