@@ -32,6 +32,7 @@ class Operator(Enum):
 
 _COMPARE: dict[Operator, Callable[[Any, Any], bool]] = {
     Operator.EQUALS: operator.eq,
+    Operator.NOT_EQUALS: operator.ne,
     Operator.LESS_THAN: operator.lt,
     Operator.GREATER_THAN: operator.gt,
     Operator.LESS_THAN_OR_EQUAL: operator.le,
@@ -74,25 +75,39 @@ def predicate(kind: ObjectType, conditions: Filter) -> Callable[[DirectoryObject
     does not fit the object type.
     """
     tests = [_test(kind, condition) for condition in conditions]
-    return lambda item: all(test(item) for test in tests)
+
+    def hold(item: DirectoryObject) -> bool:
+        for test in tests:  # noqa: SIM110 - all() would take twice as long
+            if not test(item):
+                return False
+        return True
+
+    return hold
 
 
 def _test(kind: ObjectType, condition: Condition) -> Callable[[DirectoryObject], bool]:
+    """Return the test of one condition. It prepares what it can: a domain may have 100,000 objects."""
     name = condition.attribute
     known = attribute_kind(kind, name)
     wanted = wanted_value(kind, condition)
+    compare = _COMPARE[condition.operator]
+    order, members = known.order, known.members
 
     def holds(item: DirectoryObject) -> bool:
         value = item.get(name)
-        if value is None:
-            return False
-        members = known.members(value)
-        if condition.operator is Operator.NOT_EQUALS:
-            return all(member != wanted for member in members)
-        compare = _COMPARE[condition.operator]
-        return any(compare(member, wanted) for member in members)
+        return value is not None and compare(order(value), wanted)
 
-    return holds
+    def holds_for_a_member(item: DirectoryObject) -> bool:
+        value = item.get(name)
+        return value is not None and any(compare(member, wanted) for member in members(value))
+
+    def holds_for_each_member(item: DirectoryObject) -> bool:
+        value = item.get(name)
+        return value is not None and all(compare(member, wanted) for member in members(value))
+
+    if not known.many:
+        return holds
+    return holds_for_each_member if condition.operator is Operator.NOT_EQUALS else holds_for_a_member
 
 
 @dataclass(frozen=True, slots=True)

@@ -21,7 +21,7 @@ __all__ = ["OBJECT", "OPERATIONS"]
 _TITLES: Final = tuple(kind.title for kind in ObjectType)
 _TYPE: Final = Parameter("type", choice(_TITLES, "type of the objects"))
 _NAME: Final = Parameter("name", text("name, path, format name or GUID of the object", least=1, most=1024))
-_MOST_CONDITIONS: Final = 16
+_MOST_CONDITIONS: Final = 8
 _WHERE: Final = Parameter(
     "where",
     array(

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from msmq_fast.qm.queues.queue import Queue
 
 _MAX_PAGE = 1000
-_MAX_CONDITIONS = 16
+_MAX_CONDITIONS = 8
 _FORMAT_NAMES = ("PUBLIC", "PRIVATE", "DIRECT")
 _TYPE = Field("object", str)
 _NAME = Field("name", str)
