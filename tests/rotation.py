@@ -22,7 +22,7 @@ from pathlib import Path
 
 __all__ = ["PARTS", "parts", "rotated", "turn"]
 
-PARTS = 32
+PARTS = 36
 TOGETHER = 300.0
 LARGE = 15.0
 
