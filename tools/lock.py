@@ -76,7 +76,8 @@ def serves(filename: str, python: str, machine: str) -> bool:
     for tag in parse_wheel_filename(filename)[3]:
         fits = tag.platform == "any" or re.fullmatch(rf"(many)?linux.*_{machine}", tag.platform)
         stable = re.fullmatch(r"cp3(\d+)", tag.interpreter)
-        named = tag.interpreter in ("py3", f"cp3{minor}")
+        pure = re.fullmatch(r"py3(\d*)", tag.interpreter)
+        named = tag.interpreter == f"cp3{minor}" or (pure and int(pure[1] or 0) <= minor)
         if fits and (named or (stable and tag.abi == "abi3" and int(stable[1]) <= minor)):
             return True
     return False

@@ -129,3 +129,20 @@ def test_the_same_commit_gives_the_same_bill():
     project = {"name": "msmq-fast", "version": "1", "license": "Apache-2.0"}
     assert sbom.bill(project, text, 1) == sbom.bill(project, text, 1)
     assert sbom.bill(project, text, 1)["metadata"]["timestamp"] == "1970-01-01T00:00:01Z"
+
+
+@pytest.mark.parametrize(
+    ("wheel", "pythons"),
+    [
+        ("pure-1-py3-none-any.whl", lock.PYTHONS),
+        ("pure-1-py2.py3-none-any.whl", lock.PYTHONS),
+        ("pure-1-py312-none-any.whl", ("3.12", "3.13")),
+        ("pure-1-py314-none-any.whl", ()),
+        ("stable-1-cp311-abi3-manylinux_2_17_x86_64.whl", lock.PYTHONS),
+        ("native-1-cp312-cp312-manylinux_2_17_x86_64.whl", ("3.12",)),
+        ("native-1-cp312-cp312-win_amd64.whl", ()),
+    ],
+)
+def test_a_lock_has_the_wheels_that_pip_would_take(wheel, pythons):
+    """Else pip builds the source archive, with a build tool that no lock may have."""
+    assert tuple(python for python in lock.PYTHONS if lock.serves(wheel, python, "x86_64")) == tuple(pythons)
