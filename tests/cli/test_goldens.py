@@ -24,7 +24,7 @@ from tests.support.processes.servers import Server, command
 GOLDENS = Path(__file__).parent / "goldens"
 GUID = re.compile(r"[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}")
 SID = re.compile(r"S-1-(?:5-21|22)(?:-\d+)+")
-SNAPSHOT = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{32}")
+SNAPSHOT = re.compile(r"\d{8}T\d{6}Z-[0-9a-f]{32}-[0-9a-f]{8}")
 DATE = re.compile(r"\d{4}-\d\d-\d\dT[\d:.]+(?:Z|\+00:00)?")
 ZERO = "00000000-0000-0000-0000-000000000000"
 VOLATILE = {

@@ -56,7 +56,9 @@ MATRIX: dict[str, dict[str, Any]] = {
         "programs": {"enabled": True, "port": 1900},
         "test": {"tokenSecret": "helm-test"},
     },
-    "a restore": {"restore": {"enabled": True, "url": "az://backups/mq1/20261127T091500Z-" + "0" * 32}},
+    "a restore": {
+        "restore": {"enabled": True, "url": "az://backups/mq1/20261127T091500Z-" + "0" * 32 + "-01234567"}
+    },
     "all switches": {
         "networkPolicy": {
             "enabled": True,

@@ -23,8 +23,6 @@ __all__ = ["Newest", "Snapshot", "SnapshotBusy", "Snapshots"]
 
 _log = logging.getLogger(__name__)
 
-_AHEAD_S: Final = 60
-"""Seconds by which the time of a snapshot may be ahead of the clock."""
 MIN_RATE: Final = 1 << 16
 """Lowest rate in bytes a second. At a lower rate, a snapshot would keep pages of the store in use for
 days.
@@ -90,7 +88,6 @@ class Snapshots:
         self._search: tuple[threading.Thread, Interruptible] | None = None
         self.current: Snapshot | None = None
         self._keep = keep
-        self._begun_s = 0  # Unix seconds of the latest snapshot that was begun
         self.last_s = last_s
         """Unix seconds of the last complete snapshot; None if there was none."""
         self.failed = 0
@@ -121,21 +118,11 @@ class Snapshots:
             total *= 2
         else:
             raise BackupError("no directory is given, and this server has no object storage (backup.url)")
-        backup = Backup(self._tables, target, now_s=self._next_s(), bytes_per_second=bytes_per_second)
+        backup = Backup(self._tables, target, now_s=self._now_s(), bytes_per_second=bytes_per_second)
         snapshot = self.current = Snapshot(backup, total, place)
         self._thread = threading.Thread(target=self._run, args=(backup, snapshot, storage), name="snapshot")
         self._thread.start()
         return snapshot
-
-    def _next_s(self) -> int:
-        """Return the time of a new snapshot: now, but not the second of another one, since the time is its
-        name in object storage. A clock that was set back is followed.
-        """
-        now = self._now_s()
-        if now <= self._begun_s < now + _AHEAD_S:
-            now = self._begun_s + 1
-        self._begun_s = now
-        return now
 
     def find_newest(self, owner: str, found: Callable[[Newest], object]) -> None:
         """Look up the newest snapshot of a queue manager (see `owner_of`) in the object storage. Call it

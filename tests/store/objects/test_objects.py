@@ -23,7 +23,8 @@ from tests.store.objects.conftest import GUID, OTHER, OWNER, Maker
 
 pytestmark = pytest.mark.needs(modules=("obstore", "moto"))
 
-NAME = f"20270115T080000Z-{OWNER}"
+NAME = f"20270115T080000Z-{OWNER}-00000000"
+"""The name of a snapshot that no test makes."""
 _Result = TypeVar("_Result")
 
 
@@ -37,6 +38,11 @@ def done(url: str, work: Callable[[Bucket], Awaitable[_Result]]) -> _Result:
         return await work(Bucket(url))
 
     return asyncio.run(run())
+
+
+def name_at(directory: Path) -> str:
+    """The name of the snapshot in a directory."""
+    return name_of(Manifest.read(directory))
 
 
 def listing(url: str) -> dict[str, int]:
@@ -65,13 +71,13 @@ def edit(url: str, name: str, change: Callable[[dict[str, Any]], Any]) -> None:
 
 def test_what_comes_back_is_what_was_sent(url: str, snapshot: Maker, tmp_path: Path) -> None:
     source, sent = snapshot(), []
-    assert done(url, lambda bucket: push(source, bucket, sent.append)) == NAME
+    assert done(url, lambda bucket: push(source, bucket, sent.append)) == name_at(source)
     assert sum(sent) == 100_000
     sizes = listing(url)
     assert sorted(sizes.values(), reverse=True)[:4] == [30_000, 30_000, 30_000, 10_000]
     target = tmp_path / "back"
     name, manifest = done(url, lambda bucket: pull(bucket, None, target))
-    assert (name, manifest) == (NAME, Manifest.read(source))
+    assert (name, manifest) == (name_of(manifest), Manifest.read(source))
     assert (target / DATA_NAME).read_bytes() == (source / DATA_NAME).read_bytes()
     assert Manifest.read(target) == manifest
     assert {entry.name for entry in target.iterdir()} == {DATA_NAME, "manifest.json"}
@@ -90,7 +96,7 @@ def test_an_empty_snapshot_and_one_of_whole_parts(url: str, snapshot: Maker, tmp
 def test_the_same_snapshot_is_not_stored_twice(url: str, snapshot: Maker) -> None:
     source = snapshot()
     done(url, lambda bucket: push(source, bucket))
-    with pytest.raises(BackupError, match=f"already holds the snapshot {NAME}"):
+    with pytest.raises(BackupError, match=f"already holds the snapshot {name_at(source)}"):
         done(url, lambda bucket: push(source, bucket))
 
 
@@ -118,11 +124,12 @@ def test_an_interrupted_upload_is_invisible_and_is_continued(
     begun = listing(url)
     assert 4 <= len(begun) < 10
     (entry,) = done(url, stored)
-    assert (entry.name, entry.manifest, entry.problem) == (NAME, None, "unfinished")
+    name = name_at(source)
+    assert (entry.name, entry.manifest, entry.problem) == (name, None, "unfinished")
     with pytest.raises(BackupError, match=r"holds no complete snapshot$"):
         done(url, lambda bucket: pull(bucket, None, tmp_path / "back"))
-    with pytest.raises(BackupError, match=f"holds no complete snapshot {NAME}"):
-        done(url, lambda bucket: pull(bucket, NAME, tmp_path / "back"))
+    with pytest.raises(BackupError, match=f"holds no complete snapshot {name}"):
+        done(url, lambda bucket: pull(bucket, name, tmp_path / "back"))
     assert not (tmp_path / "back").exists()
 
     async def again(bucket: Bucket) -> list[str]:
@@ -140,7 +147,7 @@ def test_an_interrupted_upload_is_invisible_and_is_continued(
     written = done(url, again)
     assert not set(written) & set(begun)
     assert len(written) == 10 - len(begun) + 1
-    assert written[-1] == f"{NAME}/{MANIFEST}"
+    assert written[-1] == f"{name}/{MANIFEST}"
     done(url, lambda bucket: pull(bucket, None, tmp_path / "back"))
 
 
@@ -183,12 +190,12 @@ def test_a_damaged_source_is_never_marked_as_complete(url: str, snapshot: Maker)
 def test_a_damaged_part_is_named_and_nothing_is_restored(
     url: str, snapshot: Maker, tmp_path: Path, damage: bytes | None
 ) -> None:
-    done(url, lambda bucket: push(snapshot(), bucket))
+    name = done(url, lambda bucket: push(snapshot(), bucket))
     path = next(path for path in listing(url) if "/000001-" in path).partition("/")[2]
     if damage is None:
-        done(url, lambda bucket: bucket.delete(NAME, [path]))
+        done(url, lambda bucket: bucket.delete(name, [path]))
     else:
-        done(url, lambda bucket: bucket.put(f"{NAME}/{path}", damage))
+        done(url, lambda bucket: bucket.put(f"{name}/{path}", damage))
     target = tmp_path / "back"
     with pytest.raises(BackupError, match=r"part 1 (is missing|differs)|at most 30000 are expected"):
         done(url, lambda bucket: pull(bucket, None, target))
@@ -225,21 +232,21 @@ BAD: list[Callable[[dict[str, Any]], Any]] = [
 
 
 def test_a_hostile_or_truncated_manifest_gets_one_line(url: str, snapshot: Maker, tmp_path: Path) -> None:
-    done(url, lambda bucket: push(snapshot(), bucket))
+    name = done(url, lambda bucket: push(snapshot(), bucket))
     kept: list[dict[str, Any]] = []
-    edit(url, NAME, lambda content: kept.append(dict(content)))
+    edit(url, name, lambda content: kept.append(dict(content)))
     for number, change in enumerate(BAD):
-        edit(url, NAME, change)
+        edit(url, name, change)
         with pytest.raises(BackupError) as caught:
             done(url, lambda bucket: pull(bucket, None, tmp_path / "back"))
         text = str(caught.value)
-        assert f"the manifest of the snapshot {NAME} is damaged: " in text, number
+        assert f"the manifest of the snapshot {name} is damaged: " in text, number
         assert "\n" not in text
         assert len(text) < 300
         assert not (tmp_path / "back").exists()
         assert [(entry.manifest, entry.problem) for entry in done(url, stored)] == [(None, text)], number
         good = json.dumps(kept[0]).encode()
-        done(url, lambda bucket, good=good: bucket.put(f"{NAME}/{MANIFEST}", good))
+        done(url, lambda bucket, good=good: bucket.put(f"{name}/{MANIFEST}", good))
 
 
 def test_names_that_no_snapshot_has_are_ignored(url: str, snapshot: Maker) -> None:
@@ -248,44 +255,56 @@ def test_names_that_no_snapshot_has_are_ignored(url: str, snapshot: Maker) -> No
             await bucket.put(f"{name}/{MANIFEST}", b"{}")
 
     done(url, hostile)
-    done(url, lambda bucket: push(snapshot(), bucket))
-    assert [entry.name for entry in done(url, stored)] == [NAME]
-    assert done(url, lambda bucket: prune(bucket, 0, 2e9)) == [NAME]
+    name = done(url, lambda bucket: push(snapshot(), bucket))
+    assert [entry.name for entry in done(url, stored)] == [name]
+    assert done(url, lambda bucket: prune(bucket, 0, 2e9)) == [name]
 
 
 def test_the_newest_are_kept_of_each_queue_manager(url: str, snapshot: Maker) -> None:
+    names = []
     for guid in (GUID, OTHER):
         for hour in range(4):
             source = snapshot(1_800_000_000 + 3600 * hour, 100, guid)
-            done(url, lambda bucket, source=source: push(source, bucket))
-    assert done(url, lambda bucket: prune(bucket, 3, 0, OWNER)) == [NAME]
+            names.append(done(url, lambda bucket, source=source: push(source, bucket)))
+    assert done(url, lambda bucket: prune(bucket, 3, 0, OWNER)) == names[:1]
     done(url, lambda bucket: prune(bucket, 2, 0))
-    assert [entry.name[9:11] + entry.name[-1] for entry in done(url, stored)] == ["10f", "10f", "11f", "11f"]
+    assert [entry.name for entry in done(url, stored)] == sorted(names[2:4] + names[6:])
+
+
+def test_two_snapshots_of_one_second_are_both_stored(url: str, snapshot: Maker, tmp_path: Path) -> None:
+    sources = {name_at(source): source for source in (snapshot(), snapshot())}
+    for name, source in sources.items():
+        assert done(url, lambda bucket, source=source: push(source, bucket)) == name
+    for name, source in sources.items():
+        target = tmp_path / name
+        done(url, lambda bucket, name=name, target=target: pull(bucket, name, target))
+        assert (target / DATA_NAME).read_bytes() == (source / DATA_NAME).read_bytes()
 
 
 def test_unfinished_snapshots_are_deleted_after_a_day(url: str, snapshot: Maker) -> None:
+    source = snapshot(size=300_000)
+    unfinished = name_at(source)
     with pytest.raises(Broken):
-        done(url, lambda bucket: push(snapshot(size=300_000), bucket, interrupted_after(3)))
-    whole = name_of(Manifest.read(later := snapshot(1_800_000_001)))
+        done(url, lambda bucket: push(source, bucket, interrupted_after(3)))
+    whole = name_at(later := snapshot(1_800_000_001))
     done(url, lambda bucket: push(later, bucket))
 
     async def modified(bucket: Bucket) -> float:
-        return max(entry.modified_s for entry in (await bucket.objects(NAME)).values())
+        return max(entry.modified_s for entry in (await bucket.objects(unfinished)).values())
 
     last = done(url, modified)
     assert done(url, lambda bucket: prune(bucket, 1, last + UNFINISHED_S - 1)) == []
-    assert done(url, lambda bucket: prune(bucket, 1, last + UNFINISHED_S)) == [NAME]
+    assert done(url, lambda bucket: prune(bucket, 1, last + UNFINISHED_S)) == [unfinished]
     assert [entry.name for entry in done(url, stored)] == [whole]
 
 
 def test_without_a_name_the_snapshots_belong_to_one_queue_manager(
     url: str, snapshot: Maker, tmp_path: Path
 ) -> None:
-    for guid in (GUID, OTHER):
-        done(url, lambda bucket, guid=guid: push(snapshot(guid=guid), bucket))
+    names = [done(url, lambda bucket, guid=guid: push(snapshot(guid=guid), bucket)) for guid in (GUID, OTHER)]
     with pytest.raises(BackupError, match="snapshots of 2 queue managers; name one"):
         done(url, lambda bucket: pull(bucket, None, tmp_path / "back"))
-    done(url, lambda bucket: pull(bucket, NAME, tmp_path / "back"))
+    done(url, lambda bucket: pull(bucket, names[0], tmp_path / "back"))
 
 
 def test_a_manifest_says_what_it_is() -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import queue
 import random
@@ -14,10 +13,8 @@ import pytest
 
 from msmq_fast._native.lmdbstore import LmdbTables
 from msmq_fast.server.runtime.snapshot_schedule import RETRY_S, SnapshotSchedule
-from msmq_fast.store.objects.bucket import Bucket
 from msmq_fast.store.objects.catalogue import owner_of
 from msmq_fast.store.objects.storage import ObjectStorage
-from msmq_fast.store.objects.upload import push
 from msmq_fast.store.snapshots import Snapshots
 from msmq_fast.store.store import Store, StoreOptions
 
@@ -62,11 +59,6 @@ class Rig:
         assert after is not None
         return after - self.now
 
-    def make(self, directory: str | None) -> None:
-        """Make a snapshot at once."""
-        self.snapshots.begin(directory)
-        self._delivered.get(timeout=30)()
-
     @property
     def stored(self) -> int:
         return len(list(self.place.glob("*/manifest.json")))
@@ -87,15 +79,6 @@ def test_a_snapshot_each_hour_from_the_start_on(rig: Rig) -> None:
     assert (rig.step(), rig.stored) == (0, 0)  # the look-up
     for count in (1, 2, 3):
         assert (rig.step(), rig.stored) == (HOUR, count)
-
-
-def test_snapshots_of_one_second_have_different_names(rig: Rig, tmp_path: Path) -> None:
-    """One that was made into a directory can be uploaded beside those that the server has uploaded itself."""
-    for directory in (None, str(tmp_path / "one"), None, str(tmp_path / "two")):
-        rig.make(directory)
-    for name in ("one", "two"):
-        asyncio.run(push(tmp_path / name, Bucket(f"file://{rig.place}")))
-    assert rig.stored == 4
 
 
 def test_a_restart_continues_the_interval(rig: Rig) -> None:

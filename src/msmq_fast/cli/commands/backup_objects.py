@@ -110,6 +110,7 @@ def _add_list(parser: Parser) -> None:
 
 
 def _list(arguments: argparse.Namespace) -> int:
+    from msmq_fast.store.objects.catalogue import owner_in
     from msmq_fast.store.objects.download import Stored, stored
 
     def row(entry: Stored) -> dict[str, Any]:
@@ -118,7 +119,7 @@ def _list(arguments: argparse.Namespace) -> int:
             "name": entry.name,
             "created": 0 if manifest is None else manifest.created_s,
             "bytes": 0 if manifest is None else manifest.size,
-            "qm_guid": str(UUID(entry.name.partition("-")[2])),
+            "qm_guid": str(UUID(owner_in(entry.name))),
             "incarnation": 0 if manifest is None else manifest.incarnation,
             "complete": manifest is not None,
             "problem": entry.problem,

@@ -20,6 +20,7 @@ __all__ = [
     "DamagedManifest",
     "ObjectManifest",
     "name_of",
+    "owner_in",
     "owner_of",
     "part_name",
 ]
@@ -49,9 +50,16 @@ def owner_of(guid: bytes) -> str:
 
 
 def name_of(manifest: Manifest) -> str:
-    """Return the name under which a snapshot is stored."""
+    """Return the name under which a snapshot is stored. The beginning of its checksum sets it apart from
+    another one of the same second.
+    """
     created = time.strftime("%Y%m%dT%H%M%SZ", time.gmtime(manifest.created_s))
-    return f"{created}-{owner_of(bytes.fromhex(manifest.qm_guid))}"
+    return f"{created}-{owner_of(bytes.fromhex(manifest.qm_guid))}-{manifest.sha256[:8]}"
+
+
+def owner_in(name: str) -> str:
+    """Return the queue manager (see `owner_of`) of the snapshot with a name."""
+    return name.split("-")[1]
 
 
 def part_name(number: int, digest: str) -> str:

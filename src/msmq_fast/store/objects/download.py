@@ -22,6 +22,7 @@ from msmq_fast.store.objects.catalogue import (
     DamagedManifest,
     ObjectManifest,
     name_of,
+    owner_in,
     part_name,
 )
 
@@ -56,7 +57,7 @@ async def stored(bucket: Bucket, owner: str | None = None) -> list[Stored]:
                 return Stored(name, None, str(error))
 
     names = await bucket.names()
-    chosen = [name for name in names if owner is None or name.partition("-")[2] == owner]
+    chosen = [name for name in names if owner is None or owner_in(name) == owner]
     return await asyncio.gather(*map(look, chosen))
 
 
@@ -75,7 +76,7 @@ async def find(bucket: Bucket, name: str | None) -> ObjectManifest:
     newest = None
     owners = set()
     for candidate in reversed(names):
-        owner = candidate.partition("-")[2]
+        owner = owner_in(candidate)
         if owner in owners:
             continue
         try:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 from msmq_fast.store.backup import Manifest
 from msmq_fast.store.errors import BackupError
 from msmq_fast.store.objects.bucket import Bucket, require_obstore
-from msmq_fast.store.objects.catalogue import ObjectManifest, name_of
+from msmq_fast.store.objects.catalogue import ObjectManifest, name_of, owner_in
 from msmq_fast.store.objects.download import fetch, find, stored
 from msmq_fast.store.objects.upload import prune, push
 from msmq_fast.store.objects.urls import split_name
@@ -99,7 +99,7 @@ class ObjectStorage:
         async def upload() -> str:
             bucket = Bucket(self.url)
             name = await push(self.staging, bucket, progress, bytes_per_second)
-            await prune(bucket, self._keep, time.time(), name.partition("-")[2])
+            await prune(bucket, self._keep, time.time(), owner_in(name))
             return f"{bucket.url}/{name}"
 
         return runner.run(upload())

@@ -14,7 +14,14 @@ from msmq_fast.store.backup import Manifest
 from msmq_fast.store.errors import BackupError
 from msmq_fast.store.identity import DATA_NAME
 from msmq_fast.store.objects.bucket import Bucket, Listed
-from msmq_fast.store.objects.catalogue import MANIFEST, PART_SIZE, ObjectManifest, name_of, part_name
+from msmq_fast.store.objects.catalogue import (
+    MANIFEST,
+    PART_SIZE,
+    ObjectManifest,
+    name_of,
+    owner_in,
+    part_name,
+)
 
 __all__ = ["UNFINISHED_S", "prune", "push"]
 
@@ -86,7 +93,7 @@ async def prune(bucket: Bucket, keep: int, now_s: float, owner: str | None = Non
     complete: dict[str, list[str]] = defaultdict(list)
     deleted = []
     for name in await bucket.names():
-        made_by = name.partition("-")[2]
+        made_by = owner_in(name)
         if owner is not None and made_by != owner:
             continue
         objects = await bucket.objects(name)

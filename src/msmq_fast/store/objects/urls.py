@@ -9,8 +9,8 @@ from urllib.parse import urlsplit
 __all__ = ["NAME", "SCHEMES", "checked_url", "is_url", "split_name"]
 
 SCHEMES: Final = ("s3", "gs", "az", "file")
-NAME: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{32}")
-"""The name of a snapshot: its time in UTC, and the GUID of its queue manager."""
+NAME: Final = re.compile(r"[0-9]{8}T[0-9]{6}Z-[0-9a-f]{32}-[0-9a-f]{8}")
+"""The name of a snapshot: its time in UTC, the GUID of its queue manager, and a part of its checksum."""
 
 _LONGEST: Final = 1000
 _EXAMPLE: Final = "expected a URL such as s3://bucket/path, gs://…, az://container/path or file:///path"
