@@ -67,18 +67,17 @@ class Compactor:
     def compact(self, item: DirectoryObject) -> DirectoryObject:
         """Return an equal object that needs less memory."""
         values = dict(item.values)
+        names = tuple(values)
         path = values.pop(_FROM_PATH, None)
         if path is not None and path != _PREFIX + str(values.get(_PATH)):
             return item
-        names = tuple(item.values)
         places = self._places.get(names)
         if places is None:
             places = {name: place for place, name in enumerate(values)}
             if path is not None:
                 places[_FROM_PATH] = places[_PATH]
             self._places[names] = places
-        row = tuple(
-            self._shared.setdefault(value, value) if name in _REPEATED else value
-            for name, value in values.items()
-        )
-        return DirectoryObject.trusted(item.kind, _Values(places, row))
+        for name in _REPEATED:
+            if name in values:
+                values[name] = self._shared.setdefault(values[name], values[name])
+        return DirectoryObject.trusted(item.kind, _Values(places, tuple(values.values())))

@@ -9,7 +9,8 @@ from __future__ import annotations
 import calendar
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import lru_cache
 from types import MappingProxyType
 from typing import Any
 from uuid import UUID
@@ -22,7 +23,7 @@ from msmq_fast.security.sid import Sid, sid
 Attributes = Mapping[str, Sequence[bytes]]
 """The attributes of an entry: name in lower case → values. An attribute without values is absent."""
 
-_TIME = re.compile(rb"(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)(?:\.\d+)?Z")
+_TIME = re.compile(rb"(\d{8})(\d\d)(\d\d)(\d\d)(?:\.\d+)?Z")
 LABEL_LENGTH = 124
 """The longest label, in characters, that the schema of Active Directory allows."""
 
@@ -50,6 +51,11 @@ class Field:
     default: Any = None
     fixed: bool = False
     read: bool = False
+    key: str = field(init=False)
+    """The LDAP attribute in lower case, as `Entry` has it."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "key", self.attribute.lower())
 
 
 def _flag(values: Sequence[bytes]) -> bool:
@@ -62,8 +68,13 @@ def _time(values: Sequence[bytes]) -> int:
     matched = _TIME.fullmatch(values[0])
     if matched is None:
         raise ValueError("expected a generalized time")
-    year, month, day, hour, minute, second = (int(part) for part in matched.groups())
-    return max(0, calendar.timegm((year, month, day, hour, minute, second)))
+    day, hour, minute, second = matched.groups()
+    return max(0, _midnight(day) + 3600 * int(hour) + 60 * int(minute) + int(second))
+
+
+@lru_cache(maxsize=1024)  # most objects of a domain were made or changed on the same days
+def _midnight(day: bytes) -> int:
+    return calendar.timegm((int(day[:4]), int(day[4:6]), int(day[6:]), 0, 0, 0))
 
 
 def _signed(value: int) -> int:
@@ -207,7 +218,7 @@ SERVER_TYPES = {2: 0x02, 3: 0x04, 4: 0x08}  # DirectoryServerType → bit
 
 def wanted_attributes(kind: ObjectType) -> list[str]:
     """Return the LDAP attributes that make an object of this type."""
-    found = [field.attribute for field in FIELDS[kind]]
+    found = [one.attribute for one in FIELDS[kind]]
     more = {
         ObjectType.QUEUE: ["mSMQQueueNameExt", "memberOf"],
         ObjectType.QUEUE_MANAGER: ["mSMQServiceType", "mSMQOutRoutingServers", "mSMQInRoutingServers"],
@@ -222,16 +233,16 @@ def decode_fields(fields: Sequence[Field], attributes: Attributes) -> dict[str, 
     attribute that is malformed.
     """
     values: dict[str, Any] = {}
-    for field in fields:
-        kept = attributes.get(field.attribute.lower())
+    for one in fields:
+        kept = attributes.get(one.key)
         if not kept:
-            if field.default is not None:
-                values[field.name] = field.default
+            if one.default is not None:
+                values[one.name] = one.default
             continue
         try:
-            values[field.name] = field.codec.decode(kept)
+            values[one.name] = one.codec.decode(kept)
         except (ValueError, IndexError) as error:
-            raise ValueError(f"{field.attribute}: {error}") from None
+            raise ValueError(f"{one.attribute}: {error}") from None
     return values
 
 
@@ -242,10 +253,10 @@ def encode_fields(
     creation, such an attribute is left out.
     """
     changes: dict[str, list[bytes]] = {}
-    for field in fields:
-        if field.name not in values or field.read or (field.fixed and not creating):
+    for one in fields:
+        if one.name not in values or one.read or (one.fixed and not creating):
             continue
-        encoded = field.codec.encode(values[field.name])
+        encoded = one.codec.encode(values[one.name])
         if encoded or not creating:
-            changes[field.attribute] = encoded
+            changes[one.attribute] = encoded
     return changes
