@@ -1,22 +1,25 @@
 """A domain with very many queues: `python -m bench.domain`, as root.
 
-It makes a domain of Samba with `--queues` queues, written into its files directly. Its controller has the
-lowest priority, since elsewhere it is another machine. With `--url ldap://DC --user NAME@DOMAIN …` the bench
-uses a domain that has the queues already, and an account of the computer BENCH.
+It makes a domain of Samba with `--queues` queues, written into its files directly. With `--url ldap://DC
+--user NAME@DOMAIN …` it uses a domain that has the queues already, and an account of the computer BENCH.
 
 A server joins the domain, starts, and reads it completely every minute, while a program sends recoverable
 messages one after the other: how long those took during a reading and in the time before it, in pairs of the
-same run; how long the start took with and without the domain, how long the first reading, and how much memory
+same run. Elsewhere the controller is another machine; here its work delays messages as well. So `ldapsearch`
+reads the same queues once between two readings: what messages take then is the controller's part. Also
+measured: how long the start took with and without the domain, how long the first reading, and how much memory
 the copy of the domain needs. A look-up by GUID is timed in this process, on a copy of its own.
 """
 
 from __future__ import annotations
 
 import argparse
+import base64
 import json
 import os
 import re
 import statistics
+import subprocess
 import sys
 import tempfile
 import threading
@@ -36,6 +39,7 @@ from msmq_fast.client import Access, Message
 from msmq_fast.config.sections.directory import DirectoryConfig
 from msmq_fast.directory.filters import equals
 from msmq_fast.directory.ldap.provider import LdapDirectory
+from msmq_fast.directory.ldap.schema import wanted_attributes
 from msmq_fast.directory.ldap.worker import ThreadWorker
 from msmq_fast.directory.objects import IDENTIFIER
 from msmq_fast.directory.objecttypes import ObjectType
@@ -47,6 +51,7 @@ __all__ = ["Outcome", "checks", "domain_config", "domain_of_queues", "measure"]
 
 READ: Final = re.compile(r"^(\S+) .*: (\d+) objects of the domain were read in ([0-9.]+) s", re.MULTILINE)
 DELAY_S, FILL_S, MEMORY_MIB, LOOKUP_US, RATIO = 0.3, 60.0, 150.0, 50.0, 1.2
+_SERVER, _OTHER, _NOBODY = "server", "ldapsearch", ""
 _LOOKUPS: Final = 2_000
 _ADDRESS: Final = "127.0.19.10"
 _STARTS: Final = 3
@@ -55,9 +60,11 @@ _QUEUE: Final = "live"
 
 @dataclass(frozen=True, slots=True)
 class Window:
-    """A reading, or the time between two: messages that were sent in it, and their milliseconds."""
+    """A time in which the server or `ldapsearch` read the domain, or neither: the messages that were sent in
+    it, and their milliseconds.
+    """
 
-    reading: bool
+    reader: str
     messages: int
     p50: float
     p99: float
@@ -85,12 +92,17 @@ class Outcome:
 
     @property
     def ratio(self) -> float:
-        """What a reading costs the messages beside it: the medians of the p99 of the windows."""
-        during, between = (
-            statistics.median(window.p99 for window in self.windows if window.reading is reading)
-            for reading in (True, False)
-        )
-        return during / between
+        """What a reading costs the messages beside it, the work of the domain controller included."""
+        return self._p99(_SERVER) / self._p99(_NOBODY)
+
+    @property
+    def own_ratio(self) -> float:
+        """The part of `ratio` that is not the controller's."""
+        return self._p99(_SERVER) / self._p99(_OTHER)
+
+    def _p99(self, reader: str) -> float:
+        """The median of the p99 of the windows of one reader."""
+        return statistics.median(window.p99 for window in self.windows if window.reader == reader)
 
 
 def checks(outcome: Outcome) -> list[Check]:
@@ -101,6 +113,7 @@ def checks(outcome: Outcome) -> list[Check]:
         Check("memory of the copy", outcome.memory_mib, MEMORY_MIB, "MiB", upper=True),
         Check("look-up by GUID", outcome.lookup_us, LOOKUP_US, "µs", upper=True),
         Check("p99 during a reading / between", outcome.ratio, RATIO, "", upper=True),
+        Check("p99 during a reading / that of ldapsearch", outcome.own_ratio, RATIO, "", upper=True),
     ]
 
 
@@ -195,12 +208,26 @@ def _ready_s(*servers: Server) -> list[float]:
     return list(map(min, taken))
 
 
-def _window(sent: Sequence[tuple[float, float]], begin: float, end: float, *, reading: bool) -> Window:
+def _window(sent: Sequence[tuple[float, float]], begin: float, end: float, reader: str) -> Window:
     """The messages that were sent and kept between two times."""
     found = sorted(took for at, took in sent if begin <= at - took / 1e3 and at <= end)
     if not found:
         raise ServerError(f"no message was kept within {end - begin:.3f} s")
-    return Window(reading, len(found), quantile(found, 0.5), quantile(found, 0.99))
+    return Window(reader, len(found), quantile(found, 0.5), quantile(found, 0.99))
+
+
+def _read_elsewhere(config: DirectoryConfig) -> tuple[float, float]:
+    """Let `ldapsearch` read all queues as the server does. Returns the begin and the end in Unix seconds."""
+    environment = os.environ | ({"LDAPTLS_CACERT": str(config.ca_file)} if config.ca_file else {})
+    flags = base64.b64encode(bytes((0x30, 3, 2, 1, 7))).decode()
+    words = ["ldapsearch", "-x", "-H", config.url[0], "-D", config.user, "-y", str(config.password_file)]
+    words += ["-ZZ"] if config.url[0].startswith("ldap:") else []
+    words += ["-E", "pr=1000/noprompt", "-E", f"!1.2.840.113556.1.4.801=::{flags}"]
+    domain = ",".join(f"DC={part}" for part in config.user.partition("@")[2].split("."))
+    words += ["-b", domain, "(objectClass=mSMQQueue)", *wanted_attributes(ObjectType.QUEUE)]
+    begin = time.time()
+    subprocess.run(words, check=True, stdout=subprocess.DEVNULL, env=environment)
+    return begin, time.time()
 
 
 def measure(config: DirectoryConfig, directory: Path, *, readings: int = 3) -> Outcome:
@@ -222,14 +249,18 @@ def measure(config: DirectoryConfig, directory: Path, *, readings: int = 3) -> O
         first = _wait(server, earlier + 1, 600)[earlier]
         memory = server.sample().rss_anon - before  # before messages are kept
         with _sending(server.socket) as sent:
-            spans = _wait(server, earlier + 1 + readings, readings * 120 + 120)[earlier + 1 :]
+            others = []
+            for number in range(readings):
+                others.append(_read_elsewhere(config))
+                spans = _wait(server, earlier + 2 + number, 240)[earlier + 1 :]
             time.sleep(2)
     windows = []
-    last = sent[0][0]
-    for begin, end, _objects in spans:
-        windows.append(_window(sent, last, begin, reading=False))
-        windows.append(_window(sent, begin, end, reading=True))
-        last = end
+    for other, (begin, end, _objects) in zip(others, spans, strict=True):
+        if begin < other[1]:
+            raise ServerError("the server began to read before ldapsearch had ended")
+        windows.append(_window(sent, *other, _OTHER))
+        windows.append(_window(sent, other[1], begin, _NOBODY))
+        windows.append(_window(sent, begin, end, _SERVER))
     return Outcome(
         first[2],
         plain_ready_s,
@@ -269,7 +300,7 @@ def domain_of_queues(folder: Path, address: str, queues: int) -> Iterator[Domain
 
 
 def _report(outcome: Outcome) -> int:
-    print(json.dumps(asdict(outcome) | {"ratio": outcome.ratio}, indent=1))
+    print(json.dumps(asdict(outcome) | {"ratio": outcome.ratio, "own_ratio": outcome.own_ratio}, indent=1))
     found = checks(outcome)
     print("\n".join(map(str, found)))
     return 0 if all(check.passed for check in found) else 1
@@ -294,8 +325,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tempfile.TemporaryDirectory(prefix="msmq-bench-") as folder,
             domain_of_queues(Path(folder) / "dc", given.address, given.queues) as controller,
         ):
-            assert controller.process is not None
-            os.setpriority(os.PRIO_PROCESS, controller.process.pid, 19)
             return _report(measure(domain_config(controller), given.dir, readings=given.readings))
     if given.user is None or given.password_file is None:
         parser.error("--url needs --user and --password-file")
