@@ -22,14 +22,15 @@ HOSTILE = (
 
 
 class Page(HTMLParser):
-    """The tags and the text of an answer."""
+    """The tags and the text of an answer. A download has none."""
 
     def __init__(self, status: int, headers: dict[str, str], text: str) -> None:
         super().__init__()
         self.status, self.headers, self.html = status, headers, text
         self.tags: list[tuple[str, dict[str, str | None]]] = []
         self.text = ""
-        self.feed(text)
+        if headers.get("Content-Type") != "application/octet-stream":
+            self.feed(text)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
