@@ -24,7 +24,7 @@ LOCKED := $(PIP) --require-hashes --no-build-isolation --requirement
 
 SOURCES := $(wildcard $(addprefix src/_native/*.,pyx pxd h c)) src/msmq_fast/store/decode.py
 
-.PHONY: run man deb dotnet smoke test test-long lint docs bench conformance build lock clean
+.PHONY: run man deb dotnet smoke test test-long long-tools lint docs bench conformance build lock clean
 .DELETE_ON_ERROR:
 
 run: $(VENV)/.built
@@ -37,7 +37,9 @@ test: $(VENV)/.built $(VENV)/.test-tools
 smoke: $(VENV)/.built $(VENV)/.test-tools
 	$(PYTEST) -m smoke $(ARGS) $$(grep -rl --include='test_*.py' '^pytestmark = pytest.mark.smoke$$' tests)
 
-test-long: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools $(VENV)/.docs-tools $(VENV)/.browser-tools $(VENV)/.fuzz-tools $(VENV)/.chart-tools
+long-tools: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools $(VENV)/.docs-tools $(VENV)/.browser-tools $(VENV)/.fuzz-tools $(VENV)/.chart-tools
+
+test-long: long-tools
 	MSMQ_FAST_TESTS_EXEC=1 $(PYTEST) -m long --missing=fail $(ARGS)
 
 lint: $(VENV)/.built $(VENV)/.test-tools $(VENV)/.lint-tools

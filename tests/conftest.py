@@ -1,8 +1,10 @@
 """What all tests share: the marks `rule`, `long` and `needs`, time and turn of a run, and who runs what."""
 
+import contextlib
 import importlib.util
 import shutil
 import signal
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -28,6 +30,8 @@ _PATIENCE = 4.0
 """A long test may take so many times what it usually takes, unless it has a mark `timeout` of its own."""
 _PATIENCE_S = 120.0
 """What it may take in any case, as every other test."""
+_OVERRUN_S = 45.0
+"""The last test may take so much longer than the time of the run. Then it is stopped, which is no verdict."""
 _WRONG = pytest.StashKey[str]()
 _PACE = pytest.StashKey[float]()
 LONG = pytest.StashKey[dict[str, float]]()
@@ -56,6 +60,13 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         default=None,
         metavar="SECONDS",
         help="skip the tests that would not end within this time, counted from the start of the run",
+    )
+    parser.addoption(
+        "--pace",
+        type=float,
+        default=1.0,
+        metavar="FACTOR",
+        help="this machine takes so many times the seconds that the marks of long tests say",
     )
     parser.addoption(
         "--turn",
@@ -177,7 +188,7 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
             pytest.skip(complaint)
     budget, expected = item.config.getoption("--budget"), _expected(item)
     if budget is not None and expected is not None:
-        takes = expected * item.config.stash.get(_PACE, 1.0)
+        takes = expected * _pace(item.config)
         if time.monotonic() - _STARTED + takes > budget:
             pytest.skip(f"takes about {takes:.0f} s, more than is left of the {budget:.0f} s for this run")
 
@@ -187,11 +198,39 @@ def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
     """A machine that has shown to be slower than the marks say is believed for the rest of the run."""
     began, expected = time.monotonic(), _expected(item)
     try:
-        return (yield)
+        with _ends_with_the_run(None if expected is None else item.config.getoption("--budget")):
+            return (yield)
     finally:
         if expected is not None and expected >= _TELLING_S:
             pace = (time.monotonic() - began) / expected
-            item.config.stash[_PACE] = max(pace, item.config.stash.get(_PACE, 1.0))
+            item.config.stash[_PACE] = max(pace, _pace(item.config))
+
+
+@contextlib.contextmanager
+def _ends_with_the_run(budget: float | None) -> Iterator[None]:
+    """Skip what still runs when the time of the run is over."""
+    if budget is None:
+        yield
+        return
+    began = time.monotonic()
+
+    def stop(*_: object) -> None:
+        took = time.monotonic() - began
+        pytest.skip(f"stopped after {took:.0f} s: the {budget:.0f} s for this run are over")
+
+    before = signal.signal(signal.SIGUSR2, stop)
+    main = threading.main_thread().ident
+    assert main is not None
+    left = max(_STARTED + budget + _OVERRUN_S - began, 0.0)
+    timer = threading.Timer(left, signal.pthread_kill, (main, signal.SIGUSR2))
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+        timer.join()
+        signal.signal(signal.SIGUSR2, before)
 
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
@@ -202,6 +241,11 @@ def pytest_terminal_summary(terminalreporter: Any) -> None:
     for report in skipped:
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr
         terminalreporter.write_line(f"{report.nodeid}: {str(reason).removeprefix('Skipped: ')}")
+
+
+def _pace(config: pytest.Config) -> float:
+    told: float = config.getoption("--pace")
+    return config.stash.get(_PACE, max(told, 1.0))
 
 
 def _expected(item: pytest.Item) -> float | None:

@@ -134,8 +134,9 @@ def test_long_tests_that_do_not_fit_into_the_budget_are_skipped_by_name(run):
     result.stdout.fnmatch_lines(["*takes about 10000000 s, more than is left*"])
 
 
-def test_a_slow_machine_is_believed_for_the_rest_of_the_run(run, monkeypatch: pytest.MonkeyPatch):
-    """A test that took twice its time lets the next ones be expected to take twice theirs."""
+@pytest.fixture
+def still_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """time.monotonic() of the run returns its own attribute `now`, which tests change."""
 
     class Clock:
         now = 0.0
@@ -144,6 +145,11 @@ def test_a_slow_machine_is_believed_for_the_rest_of_the_run(run, monkeypatch: py
             return self.now
 
     monkeypatch.setattr(time, "monotonic", Clock())
+
+
+@pytest.mark.usefixtures("still_clock")
+def test_a_slow_machine_is_believed_for_the_rest_of_the_run(run):
+    """A test that took twice its time lets the next ones be expected to take twice theirs."""
     result = run(
         "import time\n"
         "@pytest.mark.long(seconds=100)\ndef test_slow(): time.monotonic.now += 200\n"
@@ -154,6 +160,36 @@ def test_a_slow_machine_is_believed_for_the_rest_of_the_run(run, monkeypatch: py
     )
     result.assert_outcomes(passed=2, skipped=1)
     result.stdout.fnmatch_lines(["*takes about 200 s, more than is left*"])
+
+
+def test_a_machine_that_is_known_to_be_slow_is_believed_from_the_beginning(run):
+    text = "@pytest.mark.long(seconds=400_000)\ndef test_it(): pass"
+    run(text, "--budget=1000000", "--pace=2").assert_outcomes(passed=1)
+    result = run(text, "--budget=1000000", "--pace=3", "-rs")
+    result.assert_outcomes(skipped=1)
+    result.stdout.fnmatch_lines(["*takes about 1200000 s, more than is left*"])
+
+
+@pytest.mark.usefixtures("still_clock")
+def test_what_runs_when_the_time_is_over_is_stopped_and_named(run):
+    """What it has opened is closed, and the next tests are left out."""
+    result = run(
+        "import signal, time\n"
+        "@pytest.fixture\n"
+        "def late():\n    time.monotonic.now += 400\n    yield\n    print('closed')\n"
+        "@pytest.mark.long(seconds=0)\ndef test_endless(late): signal.pause()\n"
+        "@pytest.mark.long(seconds=1)\ndef test_next(): pass\n",
+        "--budget=350",
+        "-s",
+    )
+    result.assert_outcomes(skipped=2)
+    result.stdout.fnmatch_lines(
+        [
+            "*closed*",
+            "*::test_endless: stopped after 0 s: the 350 s for this run are over",
+            "*::test_next: takes*",
+        ]
+    )
 
 
 def test_without_a_budget_every_long_test_runs(run):
