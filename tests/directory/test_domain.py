@@ -154,7 +154,7 @@ def test_what_others_wrote_is_read_with_its_defaults(controller: DomainControlle
     place = f"CN={computer},CN=Computers,{DOMAIN}"
     controller.ldif(f"dn: CN=msmq,{place}\nchangetype: add\nobjectClass: mSMQConfiguration\n")
     long = "l" * 55 + "-12345678"
-    for name, more in (("bare", ""), (long, "mSMQQueueNameExt: rest of it\nmSMQLabelEx: long\n")):
+    for name, more in (("bare", ""), (long, "mSMQQueueNameExt: rest-of-it\nmSMQLabelEx: long\n")):
         controller.ldif(f"dn: CN={name},CN=msmq,{place}\nchangetype: add\nobjectClass: mSMQQueue\n{more}")
     provider = make_provider(controller)
     bare = provider.read(ObjectType.QUEUE, (equals("Pathname", rf"{computer}\bare"),)).result()
@@ -166,7 +166,7 @@ def test_what_others_wrote_is_read_with_its_defaults(controller: DomainControlle
         "Type": UUID(int=0),
     }
     cut = provider.read(ObjectType.QUEUE, (equals("Label", "long"),)).result()
-    assert cut["Pathname"] == rf"{computer}\{'l' * 55}rest of it".lower()
+    assert cut["Pathname"] == rf"{computer}\{'l' * 55}rest-of-it".lower()
     own = provider.read(ObjectType.QUEUE_MANAGER, (equals("ComputerName", computer),)).result()
     assert (own["QueueManagerQuota"], own["SiteIdentifierList"]) == (0x0010_0000, ())
 

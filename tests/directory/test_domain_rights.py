@@ -81,6 +81,7 @@ def test_an_ordinary_account_gets_what_is_named(
     assert code == 0, complaint
 
 
+@pytest.mark.needs(modules=["gssapi"])
 @pytest.mark.rule("SM-056")
 def test_the_account_of_a_computer_needs_nothing_from_an_administrator(
     controller: DomainController, tmp_path: Path
