@@ -2,6 +2,8 @@
 
 It makes a domain of Samba with `--queues` queues, written into its files directly. With `--url ldap://DC
 --user NAME@DOMAIN …` it uses a domain that has the queues already, and an account of the computer BENCH.
+With `--replay`, the answers that the server got in its first reading are given again in the others
+(bench.replay), so that the controller does not work beside the messages.
 
 A server joins the domain, starts, and reads it completely every minute, while a program sends recoverable
 messages one after the other: how long those took during a reading and in the time before it, in pairs of the
@@ -25,11 +27,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from contextlib import contextmanager, nullcontext
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from pathlib import Path
 from typing import Final
+from urllib.parse import urlsplit
 
 from bench.machine import quantile
 from bench.report import Check
@@ -47,7 +50,7 @@ from msmq_fast.server.domain import domain_of
 from tests.support.processes.bulkqueues import add_queues
 from tests.support.processes.samba import DomainController
 
-__all__ = ["Outcome", "checks", "domain_config", "domain_of_queues", "measure"]
+__all__ = ["Outcome", "checks", "domain_config", "domain_of_queues", "measure", "replayed"]
 
 READ: Final = re.compile(r"^(\S+) .*: (\d+) objects of the domain were read in ([0-9.]+) s", re.MULTILINE)
 DELAY_S, FILL_S, MEMORY_MIB, LOOKUP_US, RATIO = 0.3, 60.0, 150.0, 50.0, 1.2
@@ -230,10 +233,14 @@ def _read_elsewhere(config: DirectoryConfig) -> tuple[float, float]:
     return begin, time.time()
 
 
-def measure(config: DirectoryConfig, directory: Path, *, readings: int = 3) -> Outcome:
-    """Measure a domain: the first reading, and `readings` more beside messages, a minute apart."""
+def measure(
+    config: DirectoryConfig, directory: Path, *, readings: int = 3, asked: DirectoryConfig | None = None
+) -> Outcome:
+    """Measure a domain: the first reading, and `readings` more beside messages, a minute apart. `asked` is
+    how the server reaches it, if not as `ldapsearch` does.
+    """
     plain = Server(directory, queues=(_QUEUE,), settings='[server]\nname = "BENCH"\n')
-    server = Server(directory, queues=(_QUEUE,), settings=_settings(config))
+    server = Server(directory, queues=(_QUEUE,), settings=_settings(asked or config))
     try:
         server.run("domain", "join", "--config", str(server.config), "--data", str(server.data))
         plain_ready_s, ready_s = _ready_s(plain, server)
@@ -299,6 +306,28 @@ def domain_of_queues(folder: Path, address: str, queues: int) -> Iterator[Domain
         controller.kill()
 
 
+@contextmanager
+def replayed(config: DirectoryConfig) -> Iterator[DirectoryConfig]:
+    """How a server reaches a domain whose controller works for its first reading only."""
+    controller = urlsplit(config.url[0]).hostname or ""
+    with tempfile.TemporaryDirectory(prefix="msmq-replay-") as folder:
+        words = [sys.executable, "-m", "bench.replay", controller, str(config.ca_file), folder]
+        with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as process:
+            try:
+                assert process.stdout is not None
+                url = process.stdout.readline().strip()
+                if not url:
+                    raise ServerError("bench.replay has not started")
+                yield replace(config, url=(url,), ca_file=Path(folder) / "replay.pem")
+            finally:
+                process.kill()
+
+
+def _measured(config: DirectoryConfig, given: argparse.Namespace) -> int:
+    with replayed(config) if given.replay else nullcontext(config) as asked:
+        return _report(measure(config, given.dir, readings=given.readings, asked=asked))
+
+
 def _report(outcome: Outcome) -> int:
     print(json.dumps(asdict(outcome) | {"ratio": outcome.ratio, "own_ratio": outcome.own_ratio}, indent=1))
     found = checks(outcome)
@@ -318,6 +347,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--password-file", type=Path, metavar="FILE")
     parser.add_argument("--ca-file", type=Path, metavar="FILE")
     parser.add_argument("--readings", type=int, default=3)
+    parser.add_argument("--replay", action="store_true", help="the controller works for one reading only")
     parser.add_argument("--dir", type=Path, default=Path.cwd(), help="where the data directory is made")
     given = parser.parse_args(arguments)
     if given.url is None:
@@ -325,7 +355,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             tempfile.TemporaryDirectory(prefix="msmq-bench-") as folder,
             domain_of_queues(Path(folder) / "dc", given.address, given.queues) as controller,
         ):
-            return _report(measure(domain_config(controller), given.dir, readings=given.readings))
+            return _measured(domain_config(controller), given)
     if given.user is None or given.password_file is None:
         parser.error("--url needs --user and --password-file")
     config = DirectoryConfig(
@@ -335,7 +365,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         password_file=given.password_file,
         ca_file=given.ca_file,
     )
-    return _report(measure(config, given.dir, readings=given.readings))
+    return _measured(config, given)
 
 
 if __name__ == "__main__":

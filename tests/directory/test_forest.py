@@ -63,6 +63,22 @@ def test_objects_of_all_domains_are_read() -> None:
     assert machines["FAR"]["JournalQuota"] == 0xFFFF_FFFF
 
 
+def test_a_reading_gives_way_after_each_object() -> None:
+    """So that it works for a moment at a time, however many objects are handed over at once."""
+    world = forest()
+    domain = Domain(world)
+    before = domain.load()
+    for number in range(10):
+        queue(world, "ALPHA", f"orders{number}", DOMAIN)
+    handed: list[DirectoryObject] = []
+    turns: list[int] = []
+    found = domain.load(handed.extend, turn=lambda: turns.append(len(handed)))
+    assert len(turns) == len(handed) + len(found.objects) == len(before.objects) + 11
+    turns.clear()
+    changed = domain.changes(before.controller, before.usn, turn=lambda: turns.append(0))
+    assert len(turns) == len(changed.objects) == 11
+
+
 def test_changes_in_other_domains_are_noticed() -> None:
     world = forest()
     queue(world, "KID", "prices", CHILD)

@@ -15,6 +15,7 @@ from msmq_fast.directory.ldap.connecting import LdapSettings, connected
 from msmq_fast.directory.ldap.controllers import Controllers
 from msmq_fast.directory.ldap.entries import Entry
 from msmq_fast.directory.ldap.interface import BASE
+from msmq_fast.directory.ldap.worker import REST_S
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from msmq_fast.protocol.errors import AccessDenied
 
@@ -24,6 +25,9 @@ T = TypeVar("T")
 
 PAGE: Final = 500
 """Entries a page. Windows returns at most 1,000 to a search without pages."""
+
+_AT_ONCE: Final = 4
+"""Entries that are taken from libldap between two rests."""
 
 LARGEST_PAGE: Final = 10_000
 """Entries and references that a domain controller may return in one page, whatever was asked for."""
@@ -180,6 +184,8 @@ class LdapLink:
             if kind == ldap.RES_SEARCH_RESULT:
                 return entries, list(answers)
             count += len(found)
+            if count % _AT_ONCE == 0:
+                time.sleep(REST_S)
             if count > LARGEST_PAGE or time.monotonic() > deadline:
                 raise self._endless("a page of a search")
             entries += [_entry(path, kept) for path, kept in found if path is not None]  # None: a reference

@@ -204,14 +204,17 @@ class LdapDirectory(SearchableDirectory):
         def each(objects: list[DirectoryObject]) -> None:
             self._save(lambda saved: saved.add(objects))
             self._worker.tell(self._put_all, [compactor.compact(item) for item in objects])
-            self._worker.give_way()
 
         def begin(at: str) -> None:
             self._worker.tell(self._copy.begin, bool(controller) and at != controller)
             self._save(SavedCopy.begin)
 
         def look() -> Changes:
-            found = domain.load(each, begin) if complete else domain.changes(controller, usn, each, begin)
+            turn = self._worker.give_way
+            if complete:
+                found = domain.load(each, begin, turn)
+            else:
+                found = domain.changes(controller, usn, each, begin, turn)
             if found.complete:
                 self._save(lambda saved: saved.add(found.objects))
                 self._save(lambda saved: saved.end(found.lists))

@@ -12,13 +12,16 @@ from msmq_fast.directory.enumerations import failed
 from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult, generic
 from msmq_fast.store.completion import Completion
 
-__all__ = ["Post", "ThreadWorker", "Worker"]
+__all__ = ["REST_S", "Post", "ThreadWorker", "Worker"]
 
 T = TypeVar("T")
 Post = Callable[..., None]
 """Calls a function with arguments on the event loop, from any thread."""
 
-_PAUSE: Final = 0.0005  # seconds
+REST_S: Final = 0.0002
+"""Seconds of rest between two short pieces of a long operation. A thread that works for milliseconds on end
+keeps a processor from the threads that handle messages, on whatever core it runs.
+"""
 MAX_WAITING: Final = 1_000
 """Operations that may wait for the domain controller."""
 
@@ -78,7 +81,7 @@ class ThreadWorker:
             self._post(function, *arguments)
 
     def give_way(self) -> None:
-        time.sleep(_PAUSE)
+        time.sleep(REST_S)
         while not self._waiting.empty() and not self._closed:
             run = self._waiting.get_nowait()
             if run is not None:
