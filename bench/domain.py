@@ -50,7 +50,7 @@ from msmq_fast.server.domain import domain_of
 from tests.support.processes.bulkqueues import add_queues
 from tests.support.processes.samba import DomainController
 
-__all__ = ["Outcome", "checks", "domain_config", "domain_of_queues", "measure", "replayed"]
+__all__ = ["Outcome", "checks", "domain_config", "domain_of_queues", "measure"]
 
 READ: Final = re.compile(r"^(\S+) .*: (\d+) objects of the domain were read in ([0-9.]+) s", re.MULTILINE)
 DELAY_S, FILL_S, MEMORY_MIB, LOOKUP_US, RATIO = 0.3, 60.0, 150.0, 50.0, 1.2
@@ -307,7 +307,7 @@ def domain_of_queues(folder: Path, address: str, queues: int) -> Iterator[Domain
 
 
 @contextmanager
-def replayed(config: DirectoryConfig) -> Iterator[DirectoryConfig]:
+def _replayed(config: DirectoryConfig) -> Iterator[DirectoryConfig]:
     """How a server reaches a domain whose controller works for its first reading only."""
     controller = urlsplit(config.url[0]).hostname or ""
     with tempfile.TemporaryDirectory(prefix="msmq-replay-") as folder:
@@ -324,7 +324,7 @@ def replayed(config: DirectoryConfig) -> Iterator[DirectoryConfig]:
 
 
 def _measured(config: DirectoryConfig, given: argparse.Namespace) -> int:
-    with replayed(config) if given.replay else nullcontext(config) as asked:
+    with _replayed(config) if given.replay else nullcontext(config) as asked:
         return _report(measure(config, given.dir, readings=given.readings, asked=asked))
 
 
