@@ -74,9 +74,6 @@ def test_a_reading_gives_way_after_each_object() -> None:
     turns: list[int] = []
     found = domain.load(handed.extend, turn=lambda: turns.append(len(handed)))
     assert len(turns) == len(handed) + len(found.objects) == len(before.objects) + 11
-    turns.clear()
-    changed = domain.changes(before.controller, before.usn, turn=lambda: turns.append(0))
-    assert len(turns) == len(changed.objects) == 11
 
 
 def test_changes_in_other_domains_are_noticed() -> None:

@@ -1,7 +1,8 @@
 """The copy of a domain's objects in memory.
 
 A complete reading takes as long as the domain is large, and the copy is used meanwhile: what is read replaces
-what was there, object by object, and what has not been read by the end is removed.
+what was there, object by object, and what has not been read by the end is removed. An object that this server
+changes or deletes meanwhile may have been read before that: what was read of it does not count.
 
 Another domain controller may not have got the latest changes yet. After a change of the controller, what has
 changed within the last RECENT_S therefore stays as it is, unless the other controller has a later version: an
@@ -42,6 +43,7 @@ class DomainCopy:
         self._recent: OrderedDict[bytes, float] = OrderedDict()  # GUIDs, with the time of the change
         self._other = False
         self._held = False
+        self._begun = 0.0
         self._objects = {kind: ObjectIndex(kind) for kind in ObjectType}
         self._seen: set[bytes] | None = None  # GUIDs of what the current reading has found
         self._changed: set[ObjectType] = set()
@@ -57,6 +59,7 @@ class DomainCopy:
     def begin(self, other: bool = False) -> None:
         """Begin a complete reading. `other`: by another domain controller than what is here."""
         self._seen = set()
+        self._begun = self._monotonic()
         self._other = other
         self._held = False
 
@@ -79,8 +82,20 @@ class DomainCopy:
         self._held = True
         return True
 
+    def change(self, item: DirectoryObject) -> None:
+        """Add or replace an object that this server has changed."""
+        self.touch(item[IDENTIFIER])
+        self._put(item)
+
     def put(self, item: DirectoryObject) -> None:
-        """Add or replace an object."""
+        """Add or replace an object that has been read."""
+        key = item[IDENTIFIER].bytes
+        if self._seen is not None and self._recent.get(key, float("-inf")) >= self._begun:
+            self._seen.add(key)
+        else:
+            self._put(item)
+
+    def _put(self, item: DirectoryObject) -> None:
         identifier: UUID = item[IDENTIFIER]
         objects = self._objects[item.kind]
         key = identifier.bytes

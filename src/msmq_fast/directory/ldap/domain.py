@@ -165,7 +165,8 @@ class Domain:
         turn: Callable[[], None] = _go_on,
     ) -> Changes:
         """Read what has changed since an earlier reading. If another domain controller answers now,
-        everything is read again: each counts changes for itself. So it is if the controller was set back.
+        everything is read again, as by `load`: each counts changes for itself. So it is if the controller was
+        set back. A reading of changes gives no turns: it would undo what operations change meanwhile.
         """
         place = self._place()
         if place.controller != controller or place.usn < usn:
@@ -182,7 +183,6 @@ class Domain:
                 self._read_computers(entries, place)
             for entry in entries:
                 self._decode(kind, entry, place, found)
-                turn()
         self._follow_computers(place, usn + 1, found)
         found.lists_changed = Lists(self._forest, place.domain).changed(usn + 1)
         found.gone = list(self._deleted(place, usn + 1))

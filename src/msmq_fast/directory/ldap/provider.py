@@ -293,11 +293,6 @@ class LdapDirectory(SearchableDirectory):
         for kind in changed:
             self.changed(kind)
 
-    def _put_new(self, item: DirectoryObject) -> None:
-        """Keep an object that this server has changed."""
-        self._copy.touch(item[IDENTIFIER])
-        self._copy.put(item)
-
     def _gone(self, identifier: UUID) -> None:
         self._copy.touch(identifier)
         self._copy.discard(identifier)
@@ -368,7 +363,7 @@ class LdapDirectory(SearchableDirectory):
             return failed(as_directory_error(error, item.kind))
 
         def made(found: DirectoryObject) -> Completion[UUID]:
-            self._put_new(found)
+            self._copy.change(found)
             identifier: UUID = found[IDENTIFIER]
             return self._joined(join, identifier).then(lambda _: Completion.of(identifier))
 
@@ -386,7 +381,7 @@ class LdapDirectory(SearchableDirectory):
         values = {name: value for name, value in wanted.items() if name not in kept}
 
         def written(found: DirectoryObject) -> Completion[None]:
-            self._put_new(found)
+            self._copy.change(found)
             return self._joined(join, found[IDENTIFIER])
 
         return self._requests.submit(lambda proceed: self._domain.write(item, values, proceed)).then(written)
