@@ -28,8 +28,9 @@ class ServerError(Exception):
     """The server, or a command of it, failed; the text says how."""
 
 
-def _free_port() -> int:
-    with socket.create_server((_HOST, 0)) as probe:
+def _free_port(kind: int = socket.SOCK_STREAM) -> int:
+    with socket.socket(socket.AF_INET, kind) as probe:
+        probe.bind((_HOST, 0))
         return int(probe.getsockname()[1])
 
 
@@ -111,7 +112,7 @@ class Server:
     def start(self, *, timeout: float = 120) -> None:
         """Starts the process; `ready_s` is the time to its `ready` line. Raises ServerError."""
         if self._beside is None:
-            self.port, self.ping_port = _free_port(), _free_port()
+            self.port, self.ping_port = _free_port(), _free_port(socket.SOCK_DGRAM)
         else:
             self.port, self.ping_port = self._beside.port, self._beside.ping_port
         self.admin_port = _free_port()
