@@ -18,7 +18,7 @@ T = TypeVar("T")
 Post = Callable[..., None]
 """Calls a function with arguments on the event loop, from any thread."""
 
-REST_S: Final = 0.0002
+REST_S: Final = 0.0001
 """Seconds of rest between two short pieces of a long operation. A thread that works for milliseconds on end
 keeps a processor from the threads that handle messages, on whatever core it runs.
 """
