@@ -80,14 +80,23 @@ def test_each_keeps_a_session_and_sends_messages(server: Server) -> None:
         assert server.ok("stats")[0]["refusals"] == {}
 
 
+def ping_socket(server: Server) -> socket.socket:
+    """A UDP socket behind the NAT, at another port than the server's: a datagram from that has no answer."""
+    while True:
+        peer = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        peer.bind((NAT, 0))
+        if peer.getsockname()[1] != server.port("ping"):
+            peer.settimeout(20)
+            return peer
+        peer.close()
+
+
 def test_each_has_an_answer_to_its_ping(server: Server) -> None:
     with contextlib.ExitStack() as stack:
         for _ in range(HOSTS // 100):
             peers = []
             for number in range(100):  # as many as the socket of the server has room for
-                peer = stack.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
-                peer.bind((NAT, 0))
-                peer.settimeout(20)
+                peer = stack.enter_context(ping_socket(server))
                 request = struct.pack("<HHI16s", 0, 0x5548, number, bytes(16))
                 peer.sendto(request, (server.host, server.port("ping")))
                 peers.append(peer)
