@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 from uuid import UUID
@@ -22,6 +22,7 @@ from msmq_fast.directory.ldap.schema import (
     SID,
     wanted_attributes,
 )
+from msmq_fast.directory.ldap.settings import SERVICE_TYPE, SETTLED, delete_settings, write_settings
 from msmq_fast.directory.ldap.siting import Nearness, OwnSite, find_site
 from msmq_fast.directory.objects import RULES, DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
@@ -49,10 +50,6 @@ _ORDER: Final = (  # objects that others refer to come first
 )
 _MADE: Final = (ObjectType.QUEUE_MANAGER, ObjectType.QUEUE, ObjectType.SITE, ObjectType.ROUTING_LINK)
 """The types of objects that are created and deleted (3.1.6.1, 3.1.6.2)."""
-_SERVICES: Final = ("RoutingServer", "DirectoryServer", "SupportingServer")
-_SERVICE_TYPE: Final = {"RoutingServer", "RemoteAccessServer", "DirectoryServer", "DirectoryServerType"}
-
-_SETTLED: Final = {*_SERVICES, *_SERVICE_TYPE, "SiteIdentifierList"}  # what MSMQ Settings depend on
 
 
 @dataclass(slots=True)
@@ -334,7 +331,7 @@ class Domain:
             if account:
                 self._link.modify(names.parent(made.path), account)
             self._read_computers([made], place)
-            self._write_settings(made, values)
+            write_settings(self._link, made, values, self._known, place.configuration)
         return self._decoded(kind, made, place)
 
     def _with_computer(self, machine: str, security: list[bytes] | None) -> list[bytes]:
@@ -368,8 +365,8 @@ class Domain:
         entry = self._find(item, place)
         old = self._decoded(kind, entry, place).values
         merged = dict(values)
-        if _SERVICE_TYPE & set(values):
-            merged = {name: old[name] for name in _SERVICE_TYPE if name in old} | merged
+        if SERVICE_TYPE & set(values):
+            merged = {name: old[name] for name in SERVICE_TYPE if name in old} | merged
         changes = self._encoded(kind, merged, creating=False)
         account = encoded_computer(values) if kind is ObjectType.QUEUE_MANAGER else {}
         security = changes.pop("nTSecurityDescriptor", None)
@@ -383,8 +380,9 @@ class Domain:
         if kind is ObjectType.QUEUE_MANAGER:
             if account:
                 self._link.modify(names.parent(entry.path), account)
-            if _SETTLED & set(values):
-                self._write_settings(entry, dict(old) | dict(values))
+            if SETTLED & set(values):
+                settled = dict(old) | dict(values)
+                write_settings(self._link, entry, settled, self._known, place.configuration)
             self._read_computers([entry], place)
         return self._decoded(kind, self._entry(entry.path, kind), place)
 
@@ -401,7 +399,7 @@ class Domain:
             self._link.modify(entry.path, {"mSMQDigests": [], "mSMQSignCertificates": []})
             return entry.identifier
         if item.kind is ObjectType.QUEUE_MANAGER:
-            self._delete_settings(entry.identifier, place)
+            delete_settings(self._link, entry.identifier, place.configuration)
         self._link.delete(entry.path)
         self._known.forget(entry.identifier)
         return entry.identifier
@@ -504,66 +502,6 @@ class Domain:
         proceed()
         self._link.modify(entry.path, encoded(ObjectType.USER, values, self._known, creating=False))
         return self._decoded(ObjectType.USER, self._entry(entry.path, ObjectType.USER), place)
-
-    # ---- what belongs to a queue manager
-
-    def _write_settings(self, machine: Entry, values: Mapping[str, Any]) -> None:
-        """Make the MSMQ Settings objects of a server in its sites, and delete those of other sites or of one
-        that serves no longer (3.1.6.1.1.3, 3.1.6.7.1.9): they tell other servers which queue managers of a
-        site are routers or directory servers.
-        """
-        place = self._place()
-        wanted: dict[str, str] = {}  # the name of the settings → the name of their server
-        if any(values.get(name) for name in _SERVICES):
-            computer = names.parts(machine.path)[1]
-            for site in values.get("SiteIdentifierList") or ():
-                path = self._known.path(site)
-                if path is not None:
-                    server = names.child(computer, f"CN=Servers,{path}")
-                    wanted[names.child("MSMQ Settings", server)] = server
-        kept = {path.casefold() for path in wanted}
-        self._delete_settings(machine.identifier, place, kept)
-        attributes = self._settings_of(machine, values) if wanted else {}
-        for path, server in wanted.items():
-            self._add_anew(server, {"objectClass": [b"server"]}, replace=False)
-            self._add_anew(path, attributes, replace=True)
-
-    def _settings_of(self, machine: Entry, values: Mapping[str, Any]) -> dict[str, list[bytes]]:
-        kept = self._encoded(ObjectType.QUEUE_MANAGER, values, creating=True)
-        attributes = {
-            "objectClass": [b"mSMQSettings"],
-            "mSMQQMID": [machine.identifier.bytes_le],
-            "mSMQServices": kept["mSMQServiceType"],
-        }
-        for name, attribute in _SETTINGS.items():
-            if name in kept:
-                attributes[attribute] = kept[name]
-        return attributes
-
-    def _delete_settings(self, machine: UUID, place: _Place, kept: Container[str] = ()) -> None:
-        """Delete the MSMQ Settings objects of a queue manager, except those whose names are `kept`."""
-        condition = f"(&(objectClass=mSMQSettings){names.is_equal('mSMQQMID', machine.bytes_le)})"
-        found = self._link.search(place.configuration, SUBTREE, condition, ["objectGUID"])
-        for path in [entry.path for entry in found]:
-            if path.casefold() not in kept:
-                self._link.delete(path)
-
-    def _add_anew(self, path: str, attributes: Mapping[str, list[bytes]], *, replace: bool) -> None:
-        try:
-            self._link.add(path, attributes)
-        except DirectoryError as error:
-            if error.result is not DirectoryOperationResult.OBJECT_ALREADY_EXISTS:
-                raise
-            if replace:
-                self._link.delete(path)
-                self._link.add(path, attributes)
-
-
-_SETTINGS: Final = {
-    "mSMQRoutingServices": "mSMQRoutingService",
-    "mSMQDsServices": "mSMQDsService",
-    "mSMQDependentClientServices": "mSMQDependentClientService",
-}
 
 
 def _services(place: _Place) -> str:
