@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
 from uuid import UUID
 
 import pytest
 
 from msmq_fast.directory.ldap import names
 from msmq_fast.directory.ldap.domain import Domain
+from msmq_fast.directory.ldap.entries import Entry
 from msmq_fast.directory.ldap.forest import Catalog
 from msmq_fast.directory.objects import DirectoryObject
 from msmq_fast.directory.objecttypes import ObjectType
-from msmq_fast.directory.results import DirectoryError
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 from tests.support.worlds.activedirectory import DOMAIN, ActiveDirectory
 
 CHILD, OTHER = f"DC=child,{DOMAIN}", "DC=other,DC=example"
@@ -115,6 +118,27 @@ def test_lists_with_members_of_other_domains() -> None:
     # without the catalog, a list elsewhere is not known, and does no harm
     alone = Domain(world, catalog=Catalog.NO)
     assert alone.load().lists == {}
+
+
+class Closed(ActiveDirectory):
+    """A domain that refuses searches for what was deleted."""
+
+    def search(self, *arguments: Any, deleted: bool = False) -> Iterator[Entry]:
+        if deleted:
+            raise DirectoryError(DirectoryOperationResult.GENERIC_ERROR, "insufficientAccessRights")
+        yield from super().search(*arguments)
+
+
+def test_an_account_that_may_not_see_what_was_deleted_notices_changed_lists() -> None:
+    world = Closed()
+    domain = Domain(world)
+    before = domain.load()
+    world.add(f"CN=list,CN=Computers,{DOMAIN}", {"objectClass": [b"group"]})
+    after = domain.changes(before.controller, before.usn)
+    assert (after.lists_changed, after.gone) == (True, [])
+    queue(world, "ALPHA", "orders", DOMAIN)
+    later = domain.changes(before.controller, after.usn)
+    assert (later.lists_changed, paths(later.objects)) == (False, {r"alpha\orders"})
 
 
 def test_when_the_catalog_is_read() -> None:

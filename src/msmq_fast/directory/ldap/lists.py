@@ -86,8 +86,14 @@ class Lists:
         """
         groups = names.any_of([_LISTS, "(objectClass=msMQ-Custom-Recipient)"])
         condition = f"(&{groups}(uSNChanged>={usn}))"
-        found = self._forest.search(self._domain, condition, ["objectGUID"], deleted=True)
-        return any(True for _ in found)
+        for deleted in (True, False):
+            try:
+                found = self._forest.search(self._domain, condition, ["objectGUID"], deleted=deleted)
+                return any(True for _ in found)
+            except DirectoryError as error:  # the account may not see what was deleted
+                if not deleted or error.result is DirectoryOperationResult.NOT_CONNECTED:
+                    raise
+        return False
 
     def find(self, identifier: UUID) -> Entry:
         """Return the list with this GUID. Raises DirectoryError."""
