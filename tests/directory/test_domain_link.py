@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +21,7 @@ from msmq_fast.security.descriptor import SecurityDescriptor
 from msmq_fast.security.sid import Sid
 from tests.support.processes.domain import NEEDS, computer, controller, make_link, make_provider
 from tests.support.processes.samba import DOMAIN, PASSWORD, DomainController
+from tests.support.processes.servers import until
 from tests.support.worlds.directories import everything, machine, queue
 from tests.support.worlds.domains import SEND_ONLY, allowed
 
@@ -219,4 +223,45 @@ def test_the_global_catalog(controller: DomainController, computer: str, scheme:
         assert state in domain.forest_state
         changed = domain.changes(loaded.controller, loaded.usn - 1)
         assert not changed.complete
+    owner.delete(machine(computer)).result()
+
+
+@contextmanager
+def dropped(address: str, port: int) -> Iterator[None]:
+    """Nothing that is sent to a port arrives, as behind a firewall."""
+    table = f"inet msmq_{address.replace('.', '_')}"
+    rule = f"type filter hook input priority 0; ip daddr {address} tcp dport {port} drop"
+    given = f"table {table} {{\nchain input {{\n{rule}\n}}\n}}\n"
+    subprocess.run(["nft", "-f", "-"], input=given, text=True, check=True)
+    try:
+        yield
+    finally:
+        subprocess.run(["nft", "delete", "table", *table.split()], check=True)
+
+
+@pytest.mark.needs("nft")
+def test_a_firewall_before_the_global_catalog(controller: DomainController, computer: str) -> None:
+    """The own domain is read all the same, when the catalog was never reached and when it was."""
+    from msmq_fast.directory.ldap.domain import Domain
+    from msmq_fast.directory.ldap.forest import Catalog
+    from msmq_fast.directory.ldap.link import LdapLink
+
+    owner = make_provider(controller)
+    owner.create(machine(computer)).result()
+    made = owner.create(queue(rf"{computer}\q")).result()
+    domain = Domain(LdapLink(replace(make_link(controller).settings, connect_s=1.0)), catalog=Catalog.YES)
+    url = f"{controller.url}:3268"
+    with dropped(controller.address, 3268):
+        loaded = domain.load()
+        assert [item.identifier for item in loaded.objects].count(made) == 1
+        assert domain.forest_state == f"not read: the global catalog does not answer: {loaded.missing}"
+        assert loaded.missing.startswith(f"{url}: "), loaded.missing
+        assert domain.changes(loaded.controller, loaded.usn).missing == loaded.missing
+    until(lambda: not domain.load().missing)  # it is left alone for a second
+    assert domain.forest_state.startswith("read from the global catalog: ")
+    with dropped(controller.address, 3268):
+        with pytest.raises(DirectoryError) as lost:
+            domain.changes(loaded.controller, loaded.usn)
+        assert lost.value.result is Result.NOT_CONNECTED
+        assert domain.changes(loaded.controller, loaded.usn).missing.startswith(f"{url}: ")
     owner.delete(machine(computer)).result()

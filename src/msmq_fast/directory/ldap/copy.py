@@ -114,19 +114,21 @@ class DomainCopy:
                 objects.discard(identifier)
                 self._changed.add(kind)
 
-    def end(self, *, complete: bool) -> bool:
-        """End a reading. Removes what it has not found, if it was `complete`. Returns whether something that
-        the domain controller says does not count yet.
+    def end(self, *, complete: bool, partly: bool = False) -> bool:
+        """End a reading. Removes what it has not found, if it was `complete`, unless only some of the domains
+        were read: `partly`. Returns whether something that the domain controller says does not count yet.
         """
         seen, self._seen = self._seen, None
         if seen is None or not complete:
             return False
+        self.filled = True
+        if partly:
+            return self._held
         for kind, objects in self._objects.items():
             for key in objects.others(seen):
                 if not self._is_newer(key, objects.get(UUID(bytes=key)), None):
                     objects.discard(UUID(bytes=key))
                     self._changed.add(kind)
-        self.filled = True
         return self._held
 
     def take_changed(self) -> set[ObjectType]:

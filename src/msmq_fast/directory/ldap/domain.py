@@ -58,7 +58,8 @@ class Changes:
 
     `complete` says that `objects` are all objects of the domain. `usn` is the position in the changes of the
     domain controller `controller`, for `Domain.changes`. `lists_changed` says that the members of lists may
-    have changed, of which `lists` has none then. `problems` has a line for each malformed entry.
+    have changed, of which `lists` has none then. `problems` has a line for each malformed entry. `missing`
+    says why other domains were not read, which should have been.
     """
 
     controller: str
@@ -69,6 +70,7 @@ class Changes:
     lists: dict[UUID, tuple[str, ...]] = field(default_factory=dict)
     lists_changed: bool = False
     problems: list[str] = field(default_factory=list)
+    missing: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,7 +133,7 @@ class Domain:
         if begin is not None:
             begin(place.controller)
         self._forest.look(place.own, place.domain, place.configuration)
-        found = Changes(place.controller, place.usn, complete=True)
+        found = Changes(place.controller, place.usn, complete=True, missing=self._forest.missing)
         self._known = PathIndex()
         self._computers.clear()
         grouped: set[str] = set()
@@ -168,7 +170,8 @@ class Domain:
         place = self._place()
         if place.controller != controller or place.usn < usn:
             return self.load(each, begin, turn)
-        found = Changes(place.controller, place.usn, complete=False)
+        self._forest.check()
+        found = Changes(place.controller, place.usn, complete=False, missing=self._forest.missing)
         if place.usn == usn:
             return found
         for kind in _ORDER:

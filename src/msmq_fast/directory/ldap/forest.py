@@ -6,6 +6,8 @@ lacks mSMQQuota, mSMQJournalQuota, mSMQComputerTypeEx and operatingSystemVersion
 domain has their defaults. It also lacks msMQ-Recipient-FormatName, so that aliases of other domains are left
 out of lists. Objects of the own domain always come from the domain itself, with all attributes, and only they
 can be changed. A controller counts the changes of its catalog together with those of its domain.
+
+The own domain is read also while the catalog does not answer, for example because a firewall stops its port.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Final
 from msmq_fast.directory.ldap import names
 from msmq_fast.directory.ldap.entries import Entry
 from msmq_fast.directory.ldap.interface import BASE, SUBTREE, Link
+from msmq_fast.directory.results import DirectoryError, DirectoryOperationResult
 
 __all__ = ["Catalog", "Forest"]
 
@@ -42,20 +45,53 @@ class Forest:
         self._catalog = catalog
         self._wide = False
         self._state = "not asked"
+        self._missing = ""
+        self._answered = False
 
     @property
     def state(self) -> str:
         """Whether the global catalog is read, and why, for people."""
         return self._state
 
+    @property
+    def missing(self) -> str:
+        """Why the global catalog does not answer, "" if it does or need not be read."""
+        return self._missing
+
     def look(self, root: Entry, domain: str, configuration: str) -> None:
         """Decide whether the global catalog is read from now on. `root` are the attributes of the controller
-        itself.
+        itself. Raises DirectoryError.
         """
-        before = self._state
+        before, failed = self._state, self._missing
+        self._missing = ""
         self._wide, self._state = self._decided(root, domain, configuration)
-        if self._state != before and not self._wide and self._catalog is not Catalog.NO:
+        self.check()
+        if self._catalog is Catalog.NO or self._missing or self._state == before:
+            return
+        if failed or not self._wide:
             _log.info("objects of other domains: %s", self._state)
+
+    def check(self) -> None:
+        """Find out whether the global catalog answers, if it is read. If it does not, it is not read until
+        `look` is called. Raises DirectoryError if it answered the last time: it may just have closed its
+        connection, so that the caller is to try once more.
+        """
+        if not self._wide:
+            return
+        catalog = self._link.catalog()
+        try:
+            catalog.root()
+        except DirectoryError as error:
+            answered, self._answered = self._answered, False
+            if answered or error.result is not DirectoryOperationResult.NOT_CONNECTED:
+                raise
+            self._wide = False
+            failing = [f"{one.url}: {one.failing}" for one in catalog.controllers.states() if one.failing]
+            self._missing = "; ".join(failing) or error.detail
+            self._state = f"not read: the global catalog does not answer: {self._missing}"
+            _log.warning("objects of other domains: %s", self._state)
+        else:
+            self._answered = True
 
     def _decided(self, root: Entry, domain: str, configuration: str) -> tuple[bool, str]:
         if self._catalog is Catalog.NO:

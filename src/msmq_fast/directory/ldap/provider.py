@@ -106,6 +106,7 @@ class LdapDirectory(SearchableDirectory):
         self._due: float | None = None
         self._complete_due = 0.0
         self._failing = ""
+        self._missing = ""
         self._started: Completion[None] = Completion()
 
     @property
@@ -122,8 +123,10 @@ class LdapDirectory(SearchableDirectory):
 
     @property
     def problem(self) -> str:
-        """Why the last reading of the domain failed, "" if it succeeded."""
-        return f"the domain cannot be read: {self._failing}" if self._failing else ""
+        """Why the last reading of the domain failed, or left other domains out, "" if it did neither."""
+        if self._failing:
+            return f"the domain cannot be read: {self._failing}"
+        return f"other domains cannot be read: {self._missing}" if self._missing else ""
 
     def count(self, kind: ObjectType) -> int | None:
         """Return how many objects of a type the copy has, None before the first reading."""
@@ -217,7 +220,7 @@ class LdapDirectory(SearchableDirectory):
                 found = domain.changes(controller, usn, each, begin, turn)
             if found.complete:
                 self._save(lambda saved: saved.add(found.objects))
-                self._save(lambda saved: saved.end(found.lists))
+                self._save(lambda saved: saved.end(found.lists, partly=bool(found.missing)))
             else:
                 self._save(lambda saved: saved.append(found.objects, found.gone))
             return found
@@ -278,17 +281,20 @@ class LdapDirectory(SearchableDirectory):
             )
         self._controller, self._usn = changes.controller, changes.usn
         self._put_all(changes.objects)
-        held = self._copy.end(complete=changes.complete)
+        self._missing = changes.missing
+        held = self._copy.end(complete=changes.complete, partly=bool(changes.missing))
         if changes.complete:
-            self._lists = dict(changes.lists)
+            self._lists = {**changes.lists, **self._lists} if changes.missing else dict(changes.lists)
             self._complete_due = now + min(self._intervals.complete, RECENT_S if held else _NEVER)
         else:
             for item in changes.objects:
                 self._copy.touch(item[IDENTIFIER])
+        if changes.missing:  # a complete reading looks whether other domains can be read again
+            self._complete_due = min(self._complete_due, now + RECENT_S)
         for identifier in changes.gone:
             self._gone(identifier)
         changed = self._copy.take_changed()
-        if changes.lists_changed or (changes.gone and not changes.complete):
+        if (changes.lists_changed or (changes.gone and not changes.complete)) and not changes.missing:
             self._review_lists()
         for kind in changed:
             self.changed(kind)

@@ -83,8 +83,12 @@ class SavedCopy:
             for item in objects:
                 self._writing.write(msgpack.packb([item.kind.value, item.to_store()]))
 
-    def end(self, lists: Mapping[UUID, Sequence[str]]) -> None:
-        """Put the file that was begun in the place of the old one. Raises OSError."""
+    def end(self, lists: Mapping[UUID, Sequence[str]], *, partly: bool = False) -> None:
+        """Put the file that was begun in the place of the old one. Raises OSError. If only some domains were
+        read (`partly`), an old file stays.
+        """
+        if partly and self._path.exists():
+            self.abandon()
         writing, self._writing = self._writing, None
         if writing is None:
             return
