@@ -34,6 +34,7 @@ __all__ = ["Changes", "Domain"]
 _BATCH: Final = 5
 """Objects that are handed over at once."""
 _COMPUTERS_AT_ONCE: Final = 100
+_MAX_IN_DOUBT: Final = 1_000
 _COMPUTER_ATTRIBUTES: Final = [
     "objectGUID",
     "servicePrincipalName",
@@ -105,6 +106,7 @@ class Domain:
         self._nearness = nearness
         self._known = PathIndex()
         self._computers: dict[str, Entry] = {}  # by distinguished name in lower case
+        self._in_doubt: dict[str, None] = {}  # names of queues whose creators may not have heard of them
 
     @property
     def controllers(self) -> Controllers:
@@ -293,7 +295,8 @@ class Domain:
 
     def create(self, item: DirectoryObject, proceed: Proceed = _proceed) -> DirectoryObject:
         """Create an object (3.1.6.1). Returns it as the domain has it now: the domain chooses its GUID.
-        `proceed` is called before the domain is changed.
+        `proceed` is called before the domain is changed. A queue that an earlier call created, but did not
+        tell its caller, is taken over.
         """
         place = self._place()
         kind = item.kind
@@ -317,6 +320,8 @@ class Domain:
                 path, attributes.get("nTSecurityDescriptor")
             )
         proceed()
+        if kind is ObjectType.QUEUE:
+            return self._create_queue(path, attributes, values, place, proceed)
         try:
             self._link.add(path, attributes)
         except DirectoryError as error:
@@ -336,6 +341,39 @@ class Domain:
             self._read_computers([made], place)
             write_settings(self._link, made, values, self._known, place.configuration)
         return self._decoded(kind, made, place)
+
+    def _create_queue(
+        self,
+        path: str,
+        attributes: Mapping[str, list[bytes]],
+        values: Mapping[str, Any],
+        place: _Place,
+        proceed: Proceed,
+    ) -> DirectoryObject:
+        """Create a queue. Its name is in doubt until its creator has an answer. A queue that the domain has
+        already is taken over if its name is in doubt.
+        """
+        doubtful = path in self._in_doubt
+        if len(self._in_doubt) >= _MAX_IN_DOUBT:
+            del self._in_doubt[next(iter(self._in_doubt))]
+        self._in_doubt[path] = None
+        present: DirectoryError | None = None
+        try:
+            self._link.add(path, attributes)
+        except DirectoryError as error:
+            if not doubtful and error.result is not DirectoryOperationResult.NOT_CONNECTED:
+                del self._in_doubt[path]
+            if not doubtful or error.result is not DirectoryOperationResult.OBJECT_ALREADY_EXISTS:
+                raise
+            present = error
+        made = self._decoded(ObjectType.QUEUE, self._entry(path, ObjectType.QUEUE), place)
+        if present is not None:
+            if made["Transactional"] != values.get("Transactional", False):  # which cannot be changed
+                raise present
+            made = self.write(made, values, proceed)
+        proceed()
+        del self._in_doubt[path]
+        return made
 
     def _with_computer(self, machine: str, security: list[bytes] | None) -> list[bytes]:
         """Return nTSecurityDescriptor of the queue manager `machine`, with the rights of its computer."""
