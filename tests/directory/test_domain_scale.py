@@ -17,7 +17,7 @@ pytestmark = [
     pytest.mark.timeout(3_600),  # of two such marks, the first counts
     *NEEDS,
     pytest.mark.needs(PYTHON),
-    pytest.mark.long(seconds=700),
+    pytest.mark.long(seconds=820),
 ]
 
 QUEUES = 100_000
