@@ -120,9 +120,24 @@ class Server:
         """SIGTERM; returns the exit code."""
         assert self.process is not None
         self.process.send_signal(signal.SIGTERM)
-        code = self.process.wait(timeout)
+        code = self.ended(timeout)
         self._close()
         return code
+
+    def ended(self, timeout: float = 20) -> int:
+        """Wait until the process has ended, and return its exit code. If it does not end, the error tells
+        what it logged and what its threads wait for.
+        """
+        assert self.process is not None
+        try:
+            return self.process.wait(timeout)
+        except subprocess.TimeoutExpired:
+            threads = [
+                f"{name.parent.name} {name.read_text().strip()}: {(name.parent / 'wchan').read_text()}"
+                for name in Path(f"/proc/{self.process.pid}/task").glob("*/comm")
+            ]
+            told = "\n".join([f"no end after {timeout} s", *threads, self.log.read_text()])
+            raise AssertionError(told) from None
 
     def kill(self) -> None:
         """SIGKILL."""
