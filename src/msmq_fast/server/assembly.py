@@ -526,6 +526,11 @@ class Assembly:
 
     # -------------------------------------------------------------------------------------------------- stop
 
+    def prepare_to_stop(self) -> None:
+        """From now on, commit on the writer thread only: a disk that hangs must not hang the loop."""
+        if self._commit_loop is not None:
+            self._commit_loop.drain()
+
     async def stop(self) -> None:
         """Drain and stop: accept no more work, end sessions and waiting reads, write everything that was
         accepted.
@@ -535,7 +540,7 @@ class Assembly:
         """
         self._not_ready = "draining"
         runtime = self._runtime
-        runtime.commit_loop.drain()
+        self.prepare_to_stop()
         self._step("flushing the audit", lambda: runtime.access.audit.flush(everything=True))
         for front_end in self._front_ends:
             await self._finish(f"stopping {type(front_end).__name__}", front_end.stop())

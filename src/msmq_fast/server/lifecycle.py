@@ -35,10 +35,13 @@ class Ending(Enum):
 
 
 class _Stop:
-    """Waits for the first reason to stop; a second signal ends the process at once."""
+    """Waits for the first reason to stop. The first signal calls `prepare`, a second one calls `force`."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, force: Callable[[], None]) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, prepare: Callable[[], None], force: Callable[[], None]
+    ) -> None:
         self._reason: asyncio.Future[Ending] = loop.create_future()
+        self._prepare = prepare
         self._force = force
         for number in (signal.SIGTERM, signal.SIGINT):
             loop.add_signal_handler(number, self._signalled, number)
@@ -48,6 +51,9 @@ class _Stop:
             _log.warning("second signal: ending at once")
             self._force()
         else:
+            # The stop itself begins a few turns of the loop later. A sync that hangs the loop before that
+            # would keep it from the second signal.
+            self._prepare()
             _log.info("%s: draining", signal.Signals(number).name)
             self.because(Ending.SIGNAL)
 
@@ -76,7 +82,7 @@ async def serve(
     for warning in config.warnings:
         _log.warning("%s", warning)
     loop = asyncio.get_running_loop()
-    stop = _Stop(loop, force)
+    stop = _Stop(loop, lambda: assembly.prepare_to_stop(), force)
     assembly = Assembly(config, loop, on_store_failure=lambda: stop.because(Ending.STORE_FAILED), load=load)
     service_manager = ServiceManager(os.environ, time.monotonic, assembly.why_not_ready)
     try:
