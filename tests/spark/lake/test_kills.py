@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 from typing import Any
@@ -77,6 +77,20 @@ class ArchiveJob(VerbJob):
 
     def start(self) -> None:
         self._verb(*self._words, "--max-rows", "100", "--follow", "--interval", "0 seconds")
+
+    def wait_for_batches(self, more: int, check: Callable[[], None]) -> None:
+        """A start of the server that takes longer than the repetitions of a request ends the verb, too: it is
+        then started again, as an operator would.
+        """
+
+        def check_both() -> None:
+            check()
+            assert self._process is not None
+            if self._process.poll() is not None and "Connection refused" in self.tail().splitlines()[-1]:
+                self.kill()
+                self.start()
+
+        super().wait_for_batches(more, check_both)
 
     def ended(self) -> None:
         self.kill()
